@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* Parsing of counts and sizes; see size.h. */
+#include "base/size.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+static bool is_word(const char *text, size_t length, const char *word)
+{
+	return length == strlen(word) && !strncasecmp(text, word, length);
+}
+
+static int suffix_parse(const char *text, size_t length, uint64_t *ret_unit)
+{
+	static const char letters[] = "KMGT";
+	uint64_t unit = 1;
+
+	if (length == 0)
+		return -EINVAL;
+	for (const char *letter = letters; *letter; letter++) {
+		unit *= 1024;
+		if (strncasecmp(text, letter, 1))
+			continue;
+		if (length == 1 || is_word(text + 1, length - 1, "i") ||
+		    is_word(text + 1, length - 1, "B") || is_word(text + 1, length - 1, "iB")) {
+			*ret_unit = unit;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+int size_parse(const char *text, size_t length, uint64_t unit, bool suffixes, uint64_t *ret_value)
+{
+	uint64_t value = 0;
+	size_t at = 0;
+
+	if (is_word(text, length, "unlimited") || is_word(text, length, "max")) {
+		*ret_value = SIZE_UNLIMITED;
+		return 0;
+	}
+	for (; at < length && text[at] >= '0' && text[at] <= '9'; at++) {
+		if (__builtin_mul_overflow(value, (uint64_t)10, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(text[at] - '0'), &value))
+			return -ERANGE;
+	}
+	if (at == 0)
+		return -EINVAL;
+	if (at < length) {
+		if (!suffixes || suffix_parse(text + at, length - at, &unit) < 0)
+			return -EINVAL;
+	}
+	if (__builtin_mul_overflow(value, unit, &value) || value >= SIZE_UNLIMITED - 1)
+		return -ERANGE;
+	*ret_value = value;
+	return 0;
+}

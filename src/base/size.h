@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Numbers as people write them in settings: counts, and sizes with binary
+ * suffixes. Knows nothing of what is being counted.
+ */
+#ifndef BASE_SIZE_H
+#define BASE_SIZE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The value of "unlimited" and "max", and of every limit that nobody set. */
+#define SIZE_UNLIMITED UINT64_MAX
+
+/*
+ * Reads all of text[0..length) as a decimal number; 0, or -EINVAL / -ERANGE
+ * with *ret_value untouched. A bare number counts `unit`s; with suffixes
+ * allowed, K M G T (also Ki, KB, KiB, either case) give powers of 1024 bytes
+ * and override the unit.
+ */
+int size_parse(const char *text, size_t length, uint64_t unit, bool suffixes, uint64_t *ret_value);
+
+#endif

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading of the environment; see config.h. One parser per row of settings.def. */
+#include "intercept/config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+/* Defaults of the documented limits, in force when their control is on. */
+enum {
+	DEFAULT_PROCESS_QP = 100,
+	DEFAULT_HOST_QP = 1000,
+	DEFAULT_PROCESS_MR = 1000,
+	DEFAULT_HOST_MR = 1000,
+};
+#define DEFAULT_PROCESS_MEMORY (10240ull << 20)
+#define DEFAULT_HOST_MEMORY (10ull << 30)
+
+#define MEGABYTE (1ull << 20)
+
+/* A limit that no variable speaks of; "unlimited" is a value that one may give. */
+#define UNSPOKEN (SIZE_UNLIMITED - 1)
+
+/* What the variables say before it is clear which of it applies. */
+struct draft {
+	struct config *config;
+	bool qp_control, qp_control_given, mr_control;
+	uint64_t process_qp, host_qp, old_max_qp;
+	struct ledger_limits documented; /* MR and memory variables */
+	struct ledger_limits special;	 /* RDMA_INTERCEPT_LIMITS */
+};
+
+static void unspoken(struct ledger_limits *limits)
+{
+	memset(limits, 0, sizeof(*limits));
+	for (int kind = 0; kind < KIND_COUNT; kind++)
+		limits->process[kind] = limits->host[kind] = UNSPOKEN;
+}
+
+static int parse_flag(const char *text, bool *ret_flag)
+{
+	if (strcmp(text, "0") && strcmp(text, "1"))
+		return -EINVAL;
+	*ret_flag = text[0] == '1';
+	return 0;
+}
+
+static int parse_choice(const char *text, const char *const *names, unsigned count, unsigned *ret)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (!strcasecmp(text, names[i])) {
+			*ret = i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+static int parse_count(const char *text, uint64_t *ret)
+{
+	return size_parse(text, strlen(text), 1, false, ret);
+}
+
+static int parse_fail(struct draft *draft, const char *text)
+{
+	static const char *const names[] = { "open", "closed" };
+	unsigned choice;
+	int result = parse_choice(text, names, 2, &choice);
+
+	if (result == 0)
+		draft->config->fail_closed = choice == 1;
+	return result;
+}
+
+static int parse_enable(struct draft *draft, const char *text)
+{
+	return parse_flag(text, &draft->config->enable);
+}
+
+static int parse_qp_control(struct draft *draft, const char *text)
+{
+	int result = parse_flag(text, &draft->qp_control);
+
+	draft->qp_control_given = result == 0;
+	return result;
+}
+
+static int parse_mr_control(struct draft *draft, const char *text)
+{
+	return parse_flag(text, &draft->mr_control);
+}
+
+static int parse_max_qp(struct draft *draft, const char *text)
+{
+	return parse_count(text, &draft->old_max_qp);
+}
+
+static int parse_process_qp(struct draft *draft, const char *text)
+{
+	return parse_count(text, &draft->process_qp);
+}
+
+static int parse_host_qp(struct draft *draft, const char *text)
+{
+	return parse_count(text, &draft->host_qp);
+}
+
+static int parse_process_mr(struct draft *draft, const char *text)
+{
+	return parse_count(text, &draft->documented.process[KIND_mr]);
+}
+
+static int parse_host_mr(struct draft *draft, const char *text)
+{
+	return parse_count(text, &draft->documented.host[KIND_mr]);
+}
+
+static int parse_process_memory(struct draft *draft, const char *text)
+{
+	return size_parse(text, strlen(text), MEGABYTE, true,
+			  &draft->documented.process[KIND_mr_bytes]);
+}
+
+static int parse_host_memory(struct draft *draft, const char *text)
+{
+	return size_parse(text, strlen(text), 1, true, &draft->documented.host[KIND_mr_bytes]);
+}
+
+/* kind=value,kind=value up to end, into a row of limits */
+static int parse_assignments(const char *at, const char *end, uint64_t *limits)
+{
+	while (at < end) {
+		const char *comma = memchr(at, ',', (size_t)(end - at));
+		const char *stop = comma ? comma : end;
+		const char *equals = memchr(at, '=', (size_t)(stop - at));
+		int kind = equals ? kind_find(at, (size_t)(equals - at)) : -1;
+
+		if (kind < 0 ||
+		    size_parse(equals + 1, (size_t)(stop - equals - 1), 1,
+			       kind_rows[kind].unit == UNIT_BYTES, &limits[kind]) < 0)
+			return -EINVAL;
+		at = stop + 1;
+		if (comma && at == end)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static bool skip(const char **at, const char *end, const char *word)
+{
+	size_t length = strlen(word);
+
+	if ((size_t)(end - *at) <= length || memcmp(*at, word, length))
+		return false;
+	*at += length;
+	return true;
+}
+
+static int parse_scope(struct ledger_limits *limits, const char *at, const char *end)
+{
+	struct ledger_device_limits *device;
+	const char *colon;
+
+	if (skip(&at, end, "process:"))
+		return parse_assignments(at, end, limits->process);
+	if (skip(&at, end, "host:"))
+		return parse_assignments(at, end, limits->host);
+	if (!skip(&at, end, "device:"))
+		return -EINVAL;
+	colon = memchr(at, ':', (size_t)(end - at));
+	if (!colon || colon + 1 == end)
+		return -EINVAL;
+	device = ledger_limits_device(limits, at, (size_t)(colon - at));
+	return device ? parse_assignments(colon + 1, end, device->limit) : -EINVAL;
+}
+
+static int parse_limits(struct draft *draft, const char *text)
+{
+	struct ledger_limits limits;
+
+	unspoken(&limits);
+	while (*text) {
+		const char *end = strchrnul(text, ';');
+		int result = parse_scope(&limits, text, end);
+
+		if (result < 0)
+			return result;
+		text = *end ? end + 1 : end;
+	}
+	draft->special = limits; /* all of it or nothing */
+	return 0;
+}
+
+static int parse_mode(struct draft *draft, const char *text)
+{
+	static const char *const names[] = { "enforce", "warn", "audit" };
+	unsigned choice;
+	int result = parse_choice(text, names, 3, &choice);
+
+	if (result == 0)
+		draft->config->mode = (enum mode)choice;
+	return result;
+}
+
+static int parse_deny_errno(struct draft *draft, const char *text)
+{
+	static const char *const names[] = { "EDQUOT", "ENOMEM", "EAGAIN", "EPERM",
+					     "EACCES", "ENOSPC", "EBUSY",  "EUSERS" };
+	static const int codes[] = { EDQUOT, ENOMEM, EAGAIN, EPERM, EACCES, ENOSPC, EBUSY, EUSERS };
+	uint64_t number;
+	unsigned choice;
+
+	if (parse_choice(text, names, sizeof(names) / sizeof(names[0]), &choice) == 0)
+		number = (uint64_t)codes[choice];
+	else if (parse_count(text, &number) < 0 || number < 1 || number > 4095)
+		return -EINVAL;
+	draft->config->deny_errno = (int)number;
+	return 0;
+}
+
+static int parse_quiet(struct draft *draft, const char *text)
+{
+	return parse_flag(text, &draft->config->quiet);
+}
+
+static int parse_log_level(struct draft *draft, const char *text)
+{
+	return log_level_parse(text, &draft->config->log_level);
+}
+
+static int parse_log_path(struct draft *draft, const char *text)
+{
+	if (!*text || strlen(text) >= LOG_PATH_MAX)
+		return -EINVAL;
+	draft->config->log_path = text;
+	return 0;
+}
+
+static int parse_shm_name(struct draft *draft, const char *text)
+{
+	const char *name = text + (text[0] == '/'); /* as shm_open takes it */
+
+	if (!*name || strchr(name, '/') || !strcmp(name, ".") || !strcmp(name, "..") ||
+	    strlen(name) >= CONFIG_NAME_MAX)
+		return -EINVAL;
+	strcpy(draft->config->shm_name, name);
+	return 0;
+}
+
+static int parse_shm_mode(struct draft *draft, const char *text)
+{
+	char *end;
+	unsigned long mode = strtoul(text, &end, 8);
+
+	if (text[0] < '0' || text[0] > '7' || *end || (mode & 0600) != 0600 || mode & ~0666ul)
+		return -EINVAL;
+	draft->config->shm_mode = (mode_t)mode;
+	draft->config->shm_mode_chosen = true;
+	return 0;
+}
+
+const struct config_setting config_settings[] = {
+#define SETTING(name, parser, allowed) { CONFIG_PREFIX #name, allowed },
+#include "intercept/settings.def"
+#undef SETTING
+};
+const unsigned config_settings_count = sizeof(config_settings) / sizeof(config_settings[0]);
+
+static int (*const parsers[])(struct draft *draft, const char *text) = {
+#define SETTING(name, parser, allowed) parser,
+#include "intercept/settings.def"
+#undef SETTING
+};
+
+static void complain(struct config *config, const struct config_setting *setting, const char *text)
+{
+	if (config->complaints < CONFIG_COMPLAINTS)
+		snprintf(config->complaint[config->complaints], CONFIG_COMPLAINT,
+			 "%s='%.80s' is not valid (allowed: %s); %s", setting->name, text,
+			 setting->allowed,
+			 config->fail_closed ? "every new object is refused" :
+					       "the default is used");
+	config->complaints++;
+}
+
+/* The first of the three that somebody spoke of. */
+static uint64_t choose(uint64_t special, uint64_t documented, uint64_t fallback)
+{
+	return special != UNSPOKEN ? special : documented != UNSPOKEN ? documented : fallback;
+}
+
+static void settle(struct draft *draft)
+{
+	struct ledger_limits *limits = &draft->config->limits;
+	struct ledger_limits *documented = &draft->documented;
+	struct ledger_limits fallback;
+
+	ledger_limits_clear(&fallback);
+	/* The first version knew no switch: its own variable switches. */
+	if (draft->old_max_qp != UNSPOKEN && !draft->qp_control_given)
+		draft->qp_control = true;
+	if (draft->qp_control) {
+		documented->process[KIND_qp] =
+			choose(draft->process_qp, draft->old_max_qp, DEFAULT_PROCESS_QP);
+		documented->host[KIND_qp] = choose(draft->host_qp, UNSPOKEN, DEFAULT_HOST_QP);
+	}
+	if (draft->mr_control) {
+		fallback.process[KIND_mr] = DEFAULT_PROCESS_MR;
+		fallback.host[KIND_mr] = DEFAULT_HOST_MR;
+		fallback.process[KIND_mr_bytes] = DEFAULT_PROCESS_MEMORY;
+		fallback.host[KIND_mr_bytes] = DEFAULT_HOST_MEMORY;
+	}
+	*limits = draft->special; /* for its devices */
+	for (int kind = 0; kind < KIND_COUNT; kind++) {
+		limits->process[kind] = choose(draft->special.process[kind],
+					       documented->process[kind], fallback.process[kind]);
+		limits->host[kind] = choose(draft->special.host[kind], documented->host[kind],
+					    fallback.host[kind]);
+	}
+}
+
+void config_read(struct config *config, config_lookup *lookup)
+{
+	struct draft draft = {
+		.config = config,
+		.process_qp = UNSPOKEN,
+		.host_qp = UNSPOKEN,
+		.old_max_qp = UNSPOKEN,
+	};
+
+	*config = (struct config){
+		.enable = true,
+		.deny_errno = EDQUOT,
+		.log_level = LOG_INFO,
+		.shm_mode = 0600,
+	};
+	if (geteuid() == 0)
+		strcpy(config->shm_name, "rdma_intercept_shm");
+	else
+		snprintf(config->shm_name, sizeof(config->shm_name), "rdma_intercept_shm.%u",
+			 (unsigned)geteuid());
+	unspoken(&draft.documented);
+	unspoken(&draft.special);
+	for (unsigned i = 0; i < config_settings_count; i++) {
+		const char *text = lookup(config_settings[i].name);
+
+		if (text && parsers[i](&draft, text) < 0)
+			complain(config, &config_settings[i], text);
+	}
+	settle(&draft);
+}

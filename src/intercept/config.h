@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the environment asks of the library. Reading it has no effect on the
+ * world; a bad value is reported to the caller and its default is used.
+ */
+#ifndef INTERCEPT_CONFIG_H
+#define INTERCEPT_CONFIG_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/log.h"
+#include "ledger/ledger.h"
+
+#define CONFIG_PREFIX "RDMA_INTERCEPT_"
+
+enum mode { MODE_ENFORCE, MODE_WARN, MODE_AUDIT };
+
+enum { CONFIG_NAME_MAX = 240, CONFIG_COMPLAINTS = 4, CONFIG_COMPLAINT = 400 };
+
+struct config {
+	bool enable;
+	bool fail_closed;
+	bool quiet;
+	enum mode mode;
+	int deny_errno;
+	enum log_level log_level;
+	const char *log_path; /* in the environment; NULL = the default */
+	char shm_name[CONFIG_NAME_MAX];
+	mode_t shm_mode;
+	bool shm_mode_chosen;
+	struct ledger_limits limits;
+	unsigned complaints; /* bad values met; the first few in words: */
+	char complaint[CONFIG_COMPLAINTS][CONFIG_COMPLAINT];
+};
+
+typedef const char *config_lookup(const char *name);
+
+/* lookup is getenv or a stand-in; it gets full variable names. */
+void config_read(struct config *config, config_lookup *lookup);
+
+/* Names and allowed values of all settings, for tests and documents. */
+struct config_setting {
+	const char *name;
+	const char *allowed;
+};
+extern const struct config_setting config_settings[];
+extern const unsigned config_settings_count;
+
+#endif

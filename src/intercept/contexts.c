@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of open contexts; see contexts.h. It outlives fork, since a child
+ * may go on using an inherited context whose operations lead to us. Entries
+ * never leave their bucket, so readers need no lock and a fork at any moment
+ * leaves a table that can be read.
+ */
+#include "intercept/contexts.h"
+
+#include <errno.h>
+#include <linux/kcmp.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "intercept/library.h"
+
+enum { BUCKETS = 256, CHUNK_BYTES = 16384 };
+
+static struct context *buckets[BUCKETS];
+static uint32_t last_group;
+static struct context *spare; /* of the newest chunk */
+static unsigned spares;
+
+static struct context **bucket_of(const struct ibv_context *handle)
+{
+	return &buckets[(uint64_t)(uintptr_t)handle * 0x9e3779b97f4a7c15u >> 56];
+}
+
+struct context *context_find(const struct ibv_context *handle)
+{
+	struct context *entry = __atomic_load_n(bucket_of(handle), __ATOMIC_ACQUIRE);
+
+	while (entry && __atomic_load_n(&entry->handle, __ATOMIC_ACQUIRE) != handle)
+		entry = entry->next;
+	return entry;
+}
+
+/* A free entry of the handle's bucket. Under the writers' lock. */
+static struct context *entry_make(const struct ibv_context *handle)
+{
+	struct context **bucket = bucket_of(handle);
+	struct context *entry = *bucket;
+
+	while (entry && entry->handle)
+		entry = entry->next;
+	if (entry)
+		return entry;
+	if (!spares) {
+		void *chunk = mmap(NULL, CHUNK_BYTES, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (chunk == MAP_FAILED)
+			return NULL;
+		spare = chunk;
+		spares = CHUNK_BYTES / sizeof(struct context);
+	}
+	entry = spare++;
+	spares--;
+	entry->next = *bucket;
+	__atomic_store_n(bucket, entry, __ATOMIC_RELEASE);
+	return entry;
+}
+
+/* The group of an open context with the same open file description, or 0. */
+static uint32_t group_of_file(int fd)
+{
+	pid_t self = getpid();
+
+	for (unsigned i = 0; i < BUCKETS; i++)
+		for (struct context *entry = buckets[i]; entry; entry = entry->next)
+			if (entry->handle && syscall(SYS_kcmp, self, self, KCMP_FILE, fd,
+						     entry->handle->cmd_fd) == 0)
+				return entry->group;
+	return 0;
+}
+
+/* `verbs_context` grows upward: an op exists if the context is large enough to have it. */
+#define HAS_EXTENDED(vctx, op)                                                                     \
+	((vctx) && (vctx)->sz >= sizeof(*(vctx)) - offsetof(struct verbs_context, op) && (vctx)->op)
+
+static void ops_replace(struct context *entry, struct ibv_context *handle)
+{
+	struct verbs_context *extended = verbs_get_ctx(handle);
+
+#define REPLACE_BASIC_OP(op, verb)                                                                 \
+	if (handle->ops.op) {                                                                      \
+		entry->ops.op = handle->ops.op;                                                    \
+		handle->ops.op = wrap_op_##verb;                                                   \
+	}
+#define REPLACE_EXTENDED_OP(op, verb)                                                              \
+	if (HAS_EXTENDED(extended, op)) {                                                          \
+		entry->ops.op = extended->op;                                                      \
+		extended->op = wrap_op_##verb;                                                     \
+	}
+#define OP_CREATE(place, op, verb, object, type, parameters, arguments, context, cost, settled)    \
+	REPLACE_##place(op, verb)
+#define OP_DESTROY(place, op, verb, object, type) REPLACE_##place(op, verb)
+#include "intercept/verbs.def"
+}
+
+static void ops_restore(struct context *entry, struct ibv_context *handle)
+{
+	struct verbs_context *extended = verbs_get_ctx(handle);
+
+#define RESTORE_BASIC_OP(op, verb)                                                                 \
+	if (entry->ops.op && handle->ops.op == wrap_op_##verb)                                     \
+		handle->ops.op = entry->ops.op;
+#define RESTORE_EXTENDED_OP(op, verb)                                                              \
+	if (entry->ops.op && extended->op == wrap_op_##verb)                                       \
+		extended->op = entry->ops.op;
+#define OP_CREATE(place, op, verb, object, type, parameters, arguments, context, cost, settled)    \
+	RESTORE_##place(op, verb)
+#define OP_DESTROY(place, op, verb, object, type) RESTORE_##place(op, verb)
+#include "intercept/verbs.def"
+}
+
+int context_add(struct library *library, struct ibv_context *handle, unsigned device, bool imported)
+{
+	struct context *entry;
+
+	pthread_mutex_lock(&library->contexts_lock);
+	entry = entry_make(handle);
+	if (entry) {
+		entry->device = device;
+		entry->group = imported ? group_of_file(handle->cmd_fd) : 0;
+		if (!entry->group)
+			entry->group = ++last_group;
+		memset(&entry->ops, 0, sizeof(entry->ops));
+		ops_replace(entry, handle);
+		__atomic_store_n(&entry->handle, handle, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&library->contexts_lock);
+	return entry ? 0 : -ENOMEM;
+}
+
+static bool group_exists(uint32_t group)
+{
+	for (unsigned i = 0; i < BUCKETS; i++)
+		for (struct context *entry = buckets[i]; entry; entry = entry->next)
+			if (entry->handle && entry->group == group)
+				return true;
+	return false;
+}
+
+bool context_remove(struct library *library, struct ibv_context *handle, uint32_t *ret_group,
+		    bool *ret_last)
+{
+	struct context *entry;
+
+	pthread_mutex_lock(&library->contexts_lock);
+	entry = context_find(handle);
+	if (entry) {
+		ops_restore(entry, handle);
+		__atomic_store_n(&entry->handle, NULL, __ATOMIC_RELEASE);
+		*ret_group = entry->group;
+		*ret_last = !group_exists(entry->group);
+	}
+	pthread_mutex_unlock(&library->contexts_lock);
+	return entry != NULL;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Look-up of the real verbs and the decisions of the dlsym hook; see dl.h.
+ *
+ * A real verb is the next definition after this library in the application's
+ * own symbol order, so that another preloaded library which wraps the same
+ * verb stays in the chain; or, where libibverbs came in by dlopen with
+ * RTLD_LOCAL, that library's default definition. We never load a library
+ * that the application did not load.
+ */
+#include "intercept/dl.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdbool.h>
+
+#include "intercept/elf.h"
+#include "intercept/prototypes.h"
+
+typedef void *dlsym_function(void *handle, const char *name);
+typedef void *dlvsym_function(void *handle, const char *name, const char *version);
+
+/* What dlhooks.S jumps to; set by next_find before it does. */
+__attribute__((visibility("hidden"))) dlsym_function *dl_next_dlsym;
+__attribute__((visibility("hidden"))) dlvsym_function *dl_next_dlvsym;
+
+struct real_verbs real_verbs;
+
+/* Where applications enter; in exports.S. */
+#define DECLARE_ENTRY(verb) extern char entry_##verb[] __attribute__((visibility("hidden")));
+#define CREATE(library, node, verb, ...) DECLARE_ENTRY(verb)
+#define DESTROY(library, node, verb, ...) DECLARE_ENTRY(verb)
+#define SPECIAL(library, node, verb, ...) DECLARE_ENTRY(verb)
+#define UNVERSIONED(library, verb, ...) DECLARE_ENTRY(verb)
+#include "intercept/verbs.def"
+
+static const struct {
+	const char *name;
+	const char *soname;
+	void **real;
+	void *entry;
+} verbs[VERBS] = {
+#define ROW(library, verb)                                                                         \
+	[VERB_##verb] = { #verb, "lib" #library ".so.1", (void **)&real_verbs.verb, entry_##verb },
+#define CREATE(library, node, verb, ...) ROW(library, verb)
+#define DESTROY(library, node, verb, ...) ROW(library, verb)
+#define SPECIAL(library, node, verb, ...) ROW(library, verb)
+#define UNVERSIONED(library, verb, ...) ROW(library, verb)
+#include "intercept/verbs.def"
+};
+
+static void next_find(void)
+{
+	if (__atomic_load_n(&dl_next_dlvsym, __ATOMIC_ACQUIRE))
+		return;
+	__atomic_store_n(&dl_next_dlsym, (dlsym_function *)elf_find_next("dlsym"), __ATOMIC_RELEASE);
+	__atomic_store_n(&dl_next_dlvsym, (dlvsym_function *)elf_find_next("dlvsym"),
+			 __ATOMIC_RELEASE);
+}
+
+/* Our own questions must not leave an error for the application's dlerror(). */
+static void *ask(void *handle, const char *name)
+{
+	void *found = dl_next_dlsym(handle, name);
+
+	if (!found)
+		dlerror();
+	return found;
+}
+
+/* The library if the application loaded it, then never unloaded: we keep its addresses. */
+static void *library_handle(const char *soname)
+{
+	void *handle = dlopen(soname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+
+	if (!handle)
+		dlerror();
+	return handle;
+}
+
+void *real_helper(const char *soname, const char *name)
+{
+	void *handle = library_handle(soname);
+
+	next_find();
+	return handle ? ask(handle, name) : NULL;
+}
+
+/* The function in the verb's own library, or NULL. */
+static void *library_symbol(enum verb verb)
+{
+	void *found = real_helper(verbs[verb].soname, verbs[verb].name);
+
+	return found == verbs[verb].entry ? NULL : found;
+}
+
+static void *resolve(enum verb verb)
+{
+	void *found;
+
+	next_find();
+	found = ask(RTLD_NEXT, verbs[verb].name);
+	if (!found || found == verbs[verb].entry)
+		found = library_symbol(verb);
+	else
+		library_handle(verbs[verb].soname);
+	return found;
+}
+
+void *real_find(enum verb verb)
+{
+	int saved = errno;
+	void *found = resolve(verb);
+
+	if (found)
+		__atomic_store_n(verbs[verb].real, found, __ATOMIC_RELEASE);
+	errno = found ? saved : EOPNOTSUPP;
+	return found;
+}
+
+static bool begins(const char *name, const char *prefix)
+{
+	while (*prefix && *name == *prefix)
+		name++, prefix++;
+	return !*prefix;
+}
+
+static int verb_find(const char *name)
+{
+	if (!begins(name, "ibv_") && !begins(name, "rdma_") && !begins(name, "verbs_") &&
+	    !begins(name, "mlx5dv_") && !begins(name, "efadv_") && !begins(name, "hnsdv_"))
+		return -1;
+	for (int verb = 0; verb < VERBS; verb++)
+		if (elf_same_name(name, verbs[verb].name))
+			return verb;
+	return -1;
+}
+
+void *dl_decide(void *handle, const char *name, const char *version)
+{
+	int verb;
+	void *found, *real;
+
+	next_find();
+	verb = name ? verb_find(name) : -1;
+	if (verb < 0)
+		return DL_GO_ON;
+	if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) {
+		/* The loader finds us, or whoever else is first. But a probe for a verb
+		 * that nobody has must fail as it would without us. */
+		if (real_find((enum verb)verb))
+			return DL_GO_ON;
+		return version ? dl_next_dlvsym(RTLD_NEXT, name, version) :
+				 dl_next_dlsym(RTLD_NEXT, name);
+	}
+	found = version ? dl_next_dlvsym(handle, name, version) : dl_next_dlsym(handle, name);
+	if (!found)
+		return NULL;
+	real = resolve((enum verb)verb);
+	if (found == verbs[verb].entry && !real) /* a handle through which we are seen */
+		return dl_next_dlsym(RTLD_NEXT, name);
+	if (found == real || found == library_symbol((enum verb)verb))
+		return verbs[verb].entry;
+	return found;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* Looks up symbols in loaded objects without dlsym, which we replace ourselves. */
+#ifndef INTERCEPT_ELF_H
+#define INTERCEPT_ELF_H
+
+#include <stdbool.h>
+
+/* Not strcmp: a sanitizer that calls dlsym at its own start has none yet. */
+static inline bool elf_same_name(const char *a, const char *b)
+{
+	while (*a && *a == *b)
+		a++, b++;
+	return *a == *b;
+}
+
+/* The default definition of a function in the first object that was loaded
+ * after this library and has one; failing that, in any other object. */
+void *elf_find_next(const char *name);
+
+#endif

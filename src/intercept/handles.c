@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of live objects; see handles.h. */
+#include "intercept/handles.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+enum { FIRST_CAPACITY = 64 };
+
+static inline uint64_t mix(const void *key)
+{
+	return (uint64_t)(uintptr_t)key * 0x9e3779b97f4a7c15u;
+}
+
+static inline struct handle_shard *shard_of(struct handles *handles, const void *key)
+{
+	return &handles->shard[mix(key) >> 60 & (HANDLE_SHARDS - 1)];
+}
+
+static inline uint32_t home_of(const struct handle_shard *shard, const void *key)
+{
+	return (uint32_t)(mix(key) >> 28) & (shard->capacity - 1);
+}
+
+/* The slot of the key, or the empty one where it would go. Needs capacity. */
+static struct handle *probe(const struct handle_shard *shard, const void *key)
+{
+	uint32_t at = home_of(shard, key);
+
+	while (shard->slots[at].key && shard->slots[at].key != key)
+		at = (at + 1) & (shard->capacity - 1);
+	return &shard->slots[at];
+}
+
+static int grow(struct handle_shard *shard)
+{
+	struct handle_shard larger = *shard;
+	size_t bytes;
+
+	larger.capacity = shard->capacity ? 2 * shard->capacity : FIRST_CAPACITY;
+	bytes = larger.capacity * sizeof(struct handle);
+	larger.slots = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (larger.slots == MAP_FAILED)
+		return -ENOMEM;
+	madvise(larger.slots, bytes, MADV_DONTFORK);
+	for (uint32_t i = 0; i < shard->capacity; i++)
+		if (shard->slots[i].key)
+			*probe(&larger, shard->slots[i].key) = shard->slots[i];
+	if (shard->slots)
+		munmap(shard->slots, shard->capacity * sizeof(struct handle));
+	shard->slots = larger.slots;
+	shard->capacity = larger.capacity;
+	return 0;
+}
+
+int handles_put(struct handles *handles, const struct handle *handle)
+{
+	struct handle_shard *shard = shard_of(handles, handle->key);
+	struct handle *slot;
+	int result = 0;
+
+	pthread_mutex_lock(&shard->lock);
+	if (4 * (shard->count + 1) > 3 * shard->capacity)
+		result = grow(shard);
+	if (result == 0) {
+		slot = probe(shard, handle->key);
+		shard->count += !slot->key;
+		*slot = *handle;
+	}
+	pthread_mutex_unlock(&shard->lock);
+	return result;
+}
+
+/* Empties a slot and closes the gap, so that no tombstones gather. */
+static void erase(struct handle_shard *shard, struct handle *slot)
+{
+	uint32_t mask = shard->capacity - 1;
+	uint32_t gap = (uint32_t)(slot - shard->slots);
+
+	for (uint32_t at = (gap + 1) & mask; shard->slots[at].key; at = (at + 1) & mask) {
+		uint32_t home = home_of(shard, shard->slots[at].key);
+
+		/* It may move into the gap unless its home lies after the gap. */
+		if (((at - home) & mask) >= ((at - gap) & mask)) {
+			shard->slots[gap] = shard->slots[at];
+			gap = at;
+		}
+	}
+	shard->slots[gap].key = NULL;
+	shard->count--;
+}
+
+static struct handle *find(const struct handle_shard *shard, const void *key, enum object object)
+{
+	struct handle *slot = shard->capacity ? probe(shard, key) : NULL;
+
+	return slot && slot->key && slot->object == object ? slot : NULL;
+}
+
+bool handles_take(struct handles *handles, const void *key, enum object object,
+		  struct handle *ret_handle)
+{
+	struct handle_shard *shard = shard_of(handles, key);
+	struct handle *slot;
+
+	pthread_mutex_lock(&shard->lock);
+	slot = find(shard, key, object);
+	if (slot) {
+		*ret_handle = *slot;
+		erase(shard, slot);
+	}
+	pthread_mutex_unlock(&shard->lock);
+	return slot != NULL;
+}
+
+bool handles_take_owned(struct handles *handles, uint32_t owner, struct handle *ret_handle)
+{
+	bool found = false;
+
+	for (unsigned s = 0; s < HANDLE_SHARDS && !found; s++) {
+		struct handle_shard *shard = &handles->shard[s];
+
+		pthread_mutex_lock(&shard->lock);
+		for (uint32_t i = 0; i < shard->capacity && !found; i++) {
+			if (!shard->slots[i].key || shard->slots[i].owner != owner)
+				continue;
+			*ret_handle = shard->slots[i];
+			erase(shard, &shard->slots[i]);
+			found = true;
+		}
+		pthread_mutex_unlock(&shard->lock);
+	}
+	return found;
+}
+
+struct handle *handles_hold(struct handles *handles, const void *key, enum object object)
+{
+	struct handle_shard *shard = shard_of(handles, key);
+	struct handle *slot;
+
+	pthread_mutex_lock(&shard->lock);
+	slot = find(shard, key, object);
+	if (!slot)
+		pthread_mutex_unlock(&shard->lock);
+	return slot;
+}
+
+void handles_release(struct handles *handles, const void *key)
+{
+	pthread_mutex_unlock(&shard_of(handles, key)->lock);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What we know of each live object, by its address. Sharded open addressing
+ * in pages of our own: never malloc, whose neighbours may be registered
+ * memory that a forked child cannot touch. All-zero memory is a valid empty
+ * table, which is what a forked child finds.
+ */
+#ifndef INTERCEPT_HANDLES_H
+#define INTERCEPT_HANDLES_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ledger/kinds.h"
+
+enum object {
+#define OBJECT(name, reached, destroyer) OBJECT_##name,
+#include "intercept/objects.def"
+#undef OBJECT
+	OBJECTS
+};
+
+struct handle {
+	const void *key; /* the object's address; NULL = empty */
+	uint32_t owner;	 /* group of the context that it dies with; 0 = none */
+	uint8_t object;
+	uint8_t device;
+	int8_t qp_type; /* these three: QP_NONE unless it is a QP */
+	int8_t qp_state;
+	int8_t qp_port;
+	struct cost cost; /* what is charged for it now */
+};
+
+enum { HANDLE_SHARDS = 16 };
+
+struct handle_shard {
+	pthread_mutex_t lock;
+	struct handle *slots;
+	uint32_t capacity; /* a power of two, or 0 */
+	uint32_t count;
+} __attribute__((aligned(64)));
+
+struct handles {
+	struct handle_shard shard[HANDLE_SHARDS];
+};
+
+/* -ENOMEM when the table cannot grow. A stale handle of the same address is replaced. */
+int handles_put(struct handles *handles, const struct handle *handle);
+
+/* Removes; false when the address is unknown or belongs to another kind of object. */
+bool handles_take(struct handles *handles, const void *key, enum object object,
+		  struct handle *ret_handle);
+
+/* Removes any one handle of the owner; false when there is none. */
+bool handles_take_owned(struct handles *handles, uint32_t owner, struct handle *ret_handle);
+
+/* The handle in place, with its shard locked until handles_release; NULL, unlocked. */
+struct handle *handles_hold(struct handles *handles, const void *key, enum object object);
+void handles_release(struct handles *handles, const void *key);
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* Start and end of the library in a process; see library.h. */
+#include "intercept/library.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define DEFAULT_LOG_PATH "/tmp/rdma_intercept.log"
+
+struct library *library_state;
+
+static struct library *state_make(void)
+{
+	struct library *made, *expected = NULL;
+
+	made = mmap(NULL, sizeof(*made), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (made == MAP_FAILED)
+		return NULL;
+	if (madvise(made, sizeof(*made), MADV_WIPEONFORK) ||
+	    !__atomic_compare_exchange_n(&library_state, &expected, made, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_ACQUIRE)) {
+		munmap(made, sizeof(*made));
+		return expected; /* another thread's, or NULL on a kernel before 4.14 */
+	}
+	return made;
+}
+
+static const char *lookup(const char *name)
+{
+	return secure_getenv(name); /* a set-uid program must not write where its caller says */
+}
+
+/* The one thing besides refusals that the library ever prints. */
+static void say(const struct library *library, const char *text)
+{
+	log_write(&library->log, LOG_ERROR, "%s", text);
+	if (!library->log.to_stderr || library->log.level == LOG_OFF)
+		log_stderr("rdma_intercept: %s", text);
+}
+
+static void open_log(struct library *library)
+{
+	const struct config *config = &library->config;
+	int result = log_open(&library->log, config->log_level, config->log_path, DEFAULT_LOG_PATH);
+
+	if (result < 0 && config->log_path)
+		log_stderr("rdma_intercept: %sLOG_FILE_PATH='%.80s': cannot write there (%s); "
+			   "nothing is logged", CONFIG_PREFIX, config->log_path, strerror(-result));
+}
+
+static void report_limits(const struct library *library)
+{
+	const struct ledger_limits *limits = &library->config.limits;
+	static const char *const modes[] = { "enforce", "warn", "audit" };
+
+	log_write(&library->log, LOG_INFO, "joined /dev/shm/%s, mode %s", library->config.shm_name,
+		  modes[library->config.mode]);
+	for (int kind = 0; kind < KIND_COUNT; kind++) {
+		if (limits->process[kind] != SIZE_UNLIMITED)
+			log_write(&library->log, LOG_INFO, "limit of this process: %s=%llu",
+				  kind_rows[kind].name, (unsigned long long)limits->process[kind]);
+		if (limits->host[kind] != SIZE_UNLIMITED)
+			log_write(&library->log, LOG_INFO, "limit of the host, as asked for: %s=%llu",
+				  kind_rows[kind].name, (unsigned long long)limits->host[kind]);
+	}
+	if (library->config.shm_mode & 022)
+		log_write(&library->log, LOG_WARN,
+			  "%sSHM_MODE=%04o: every user that may write the shared memory can change "
+			  "all counts and limits", CONFIG_PREFIX, (unsigned)library->config.shm_mode);
+}
+
+static enum phase start(struct library *library)
+{
+	struct config *config = &library->config;
+	struct ledger_options options = {
+		.name = config->shm_name,
+		.limits = &config->limits,
+		.log = &library->log,
+	};
+	char problem[LEDGER_PROBLEM], text[LEDGER_PROBLEM + 80];
+
+	config_read(config, lookup);
+	if (!config->enable && !config->complaints)
+		return PHASE_OFF;
+	open_log(library);
+	for (unsigned i = 0; i < config->complaints && i < CONFIG_COMPLAINTS; i++)
+		say(library, config->complaint[i]);
+	if (!config->enable)
+		return PHASE_OFF;
+	if (config->complaints && config->fail_closed)
+		return PHASE_CLOSED;
+	options.mode = config->shm_mode;
+	options.shared = config->shm_mode_chosen && (config->shm_mode & 077);
+	if (ledger_open(&library->ledger, &options, problem) < 0) {
+		snprintf(text, sizeof(text), "%s; %s", problem,
+			 config->fail_closed ? "every new object is refused" :
+					       "this process is not counted and not limited");
+		say(library, text);
+		return config->fail_closed ? PHASE_CLOSED : PHASE_OFF;
+	}
+	report_limits(library);
+	return PHASE_ACTIVE;
+}
+
+struct library *library_start(void)
+{
+	struct library *library = __atomic_load_n(&library_state, __ATOMIC_ACQUIRE);
+	uint32_t phase = PHASE_NEW;
+	int saved = errno, cancellable;
+
+	if (!library)
+		library = state_make();
+	if (!library)
+		return NULL;
+	if (__atomic_compare_exchange_n(&library->phase, &phase, PHASE_STARTING, false,
+					__ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+		/* A thread that ended in here would leave the others waiting. */
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
+		phase = start(library);
+		pthread_setcancelstate(cancellable, NULL);
+		__atomic_store_n(&library->phase, phase, __ATOMIC_RELEASE);
+	}
+	while (phase == PHASE_STARTING) {
+		sched_yield();
+		phase = __atomic_load_n(&library->phase, __ATOMIC_ACQUIRE);
+	}
+	errno = saved;
+	return phase == PHASE_OFF ? NULL : library;
+}
+
+/*
+ * At exit a process that holds nothing leaves. One that still holds objects
+ * stays on the books until it is really gone, since the kernel frees them
+ * only then.
+ */
+static __attribute__((destructor)) void leave(void)
+{
+	uint32_t phase = PHASE_ACTIVE;
+
+	if (library_state && __atomic_compare_exchange_n(&library_state->phase, &phase, PHASE_OFF,
+							 false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		ledger_close(&library_state->ledger);
+}

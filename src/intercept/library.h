@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The library's own state, one per process and made at the first verb: until
+ * then nothing is read, opened or created. It lies on pages that a forked
+ * child finds zeroed, so the child starts as a process of its own, without
+ * any fork handler.
+ */
+#ifndef INTERCEPT_LIBRARY_H
+#define INTERCEPT_LIBRARY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "intercept/config.h"
+#include "intercept/handles.h"
+#include "ledger/ledger.h"
+
+enum phase {
+	PHASE_NEW,	/* what a forked child finds */
+	PHASE_STARTING, /* one thread reads the settings and joins */
+	PHASE_ACTIVE,	/* counting and limiting */
+	PHASE_OFF,	/* disabled, failed open, or the process is exiting: pass through */
+	PHASE_CLOSED,	/* failed closed: every constructor refuses */
+};
+
+struct library {
+	uint32_t phase;
+	struct config config;
+	struct log log;
+	struct ledger ledger;
+	struct handles handles;
+	pthread_mutex_t contexts_lock; /* for writers of the table in contexts.c */
+	uint64_t last_refusal_second;
+	uint64_t refusals_unshown;
+	uint64_t refusals;
+	uint64_t last_cq_event_ns;
+};
+
+extern struct library *library_state;
+
+struct library *library_start(void);
+
+/* The state where the library counts, or refuses everything; NULL to pass through. */
+static inline struct library *library_get(void)
+{
+	struct library *library = __atomic_load_n(&library_state, __ATOMIC_ACQUIRE);
+
+	if (__builtin_expect(library != NULL, 1) &&
+	    __builtin_expect(__atomic_load_n(&library->phase, __ATOMIC_ACQUIRE) == PHASE_ACTIVE, 1))
+		return library;
+	return library_start();
+}
+
+/* The state only where it counts: for verbs that release or move. */
+static inline struct library *library_active(void)
+{
+	struct library *library = library_get();
+
+	return library && library->phase == PHASE_ACTIVE ? library : NULL;
+}
+
+#endif

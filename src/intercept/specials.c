@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The wrappers that need thought: contexts, changes of live objects, events
+ * and the connection manager. Each row SPECIAL or UNVERSIONED of verbs.def
+ * has its function here.
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "intercept/contexts.h"
+#include "intercept/costs.h"
+#include "intercept/gate.h"
+#include "intercept/prototypes.h"
+
+/* ---- contexts ---- */
+
+/* Books a context that the real verb just made, and replaces its operations. */
+static struct ibv_context *context_settle(struct deal *deal, struct ibv_context *context)
+{
+	int result;
+
+	if (!context) {
+		deal_abandon(deal);
+		return NULL;
+	}
+	result = context_add(deal->library, context, deal->owner.device, false);
+	if (result < 0) {
+		object_undo(OBJECT_ctx, context, context);
+		deal_abandon(deal);
+		errno = -result;
+		return NULL;
+	}
+	deal->context = context;
+	deal->owner.group = context_find(context)->group;
+	return deal_settle(deal, context, deal->cost);
+}
+
+struct ibv_context *wrap_ibv_open_device(struct ibv_device *device)
+{
+	__typeof__(real_verbs.ibv_open_device) real = REAL(ibv_open_device);
+	struct deal deal;
+
+	if (!real)
+		return NULL;
+	if (!deal_wanted(&deal, OBJECT_ctx, NULL))
+		return real(device);
+	if (!deal_open_on_device(&deal, "ibv_open_device", device->name, COST1(ctx, 1)))
+		return NULL;
+	return context_settle(&deal, real(device));
+}
+
+/* What providers' own openers come to. */
+struct ibv_context *wrap_verbs_open_device(struct ibv_device *device, void *private_data)
+{
+	__typeof__(real_verbs.verbs_open_device) real = REAL(verbs_open_device);
+	struct deal deal;
+
+	if (!real)
+		return NULL;
+	if (!deal_wanted(&deal, OBJECT_ctx, NULL))
+		return real(device, private_data);
+	if (!deal_open_on_device(&deal, "verbs_open_device", device->name, COST1(ctx, 1)))
+		return NULL;
+	return context_settle(&deal, real(device, private_data));
+}
+
+/* Another handle on a context that exists: nothing is charged, but what is made
+ * through it is. */
+struct ibv_context *wrap_ibv_import_device(int cmd_fd)
+{
+	__typeof__(real_verbs.ibv_import_device) real = REAL(ibv_import_device);
+	struct library *library = library_active();
+	struct ibv_context *context;
+	int saved = errno;
+
+	if (!real)
+		return NULL;
+	context = real(cmd_fd);
+	if (!context || !library)
+		return context;
+	if (context_add(library, context, ledger_device(&library->ledger, context->device->name),
+			true) < 0) {
+		object_undo(OBJECT_ctx, context, context);
+		errno = ENOMEM;
+		return NULL;
+	}
+	errno = saved;
+	return context;
+}
+
+int wrap_ibv_close_device(struct ibv_context *context)
+{
+	__typeof__(real_verbs.ibv_close_device) real = REAL(ibv_close_device);
+	struct library *library = gate_nested(OBJECT_ctx) ? NULL : library_active();
+	uint32_t group;
+	bool last = false;
+	int result, left;
+
+	if (!real)
+		return EOPNOTSUPP;
+	/* Forget it first: its address is reused as soon as it is closed. */
+	if (library && !context_remove(library, context, &group, &last))
+		library = NULL;
+	result = real(context);
+	left = errno;
+	if (library && last) /* the context's own handle is among them */
+		gate_release_group(library, group);
+	errno = left;
+	return result;
+}
+
+/* ---- changes of live objects ---- */
+
+int wrap_ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		      int access)
+{
+	__typeof__(real_verbs.ibv_rereg_mr) real = REAL(ibv_rereg_mr);
+	struct change change;
+	int result;
+
+	if (!real)
+		return IBV_REREG_MR_ERR_INPUT;
+	if (!(flags & IBV_REREG_MR_CHANGE_TRANSLATION))
+		return real(mr, flags, pd, addr, length, access);
+	if (!change_open(&change, "ibv_rereg_mr", OBJECT_mr, mr, KIND_mr_bytes, length))
+		return IBV_REREG_MR_ERR_INPUT;
+	result = real(mr, flags, pd, addr, length, access);
+	/* Only these two leave the new registration in force; after any other the
+	 * old one counts until it is deregistered, usable or not. */
+	if (result == 0 || result == IBV_REREG_MR_ERR_DO_FORK_OLD)
+		change_force(&change, length);
+	else
+		change_force(&change, change.before);
+	return result;
+}
+
+int wrap_ibv_resize_cq(struct ibv_cq *cq, int cqe)
+{
+	__typeof__(real_verbs.ibv_resize_cq) real = REAL(ibv_resize_cq);
+	struct change change;
+	int result;
+
+	if (!real)
+		return EOPNOTSUPP;
+	if (!change_open(&change, "ibv_resize_cq", OBJECT_cq, cq, KIND_cqe,
+			 cqe > 0 ? (uint64_t)cqe : 0))
+		return errno;
+	result = real(cq, cqe);
+	if (result) {
+		change_force(&change, change.before);
+		return result;
+	}
+	if (change_close(&change, (uint64_t)cq->cqe))
+		return 0;
+	/* Rounded up beyond the limit: back to the old size, or keep what it is now. */
+	result = real(cq, (int)change.before);
+	change_force(&change, (uint64_t)cq->cqe);
+	return result ? 0 : change.library->config.deny_errno;
+}
+
+static uint64_t srq_depth(struct ibv_srq *srq, uint64_t otherwise)
+{
+	static __typeof__(ibv_query_srq) *query;
+	struct ibv_srq_attr now;
+
+	if (!query)
+		query = real_helper("libibverbs.so.1", "ibv_query_srq");
+	return query && query(srq, &now) == 0 ? now.max_wr : otherwise;
+}
+
+int wrap_ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
+{
+	__typeof__(real_verbs.ibv_modify_srq) real = REAL(ibv_modify_srq);
+	struct change change;
+	int result;
+
+	if (!real)
+		return EOPNOTSUPP;
+	if (!(mask & IBV_SRQ_MAX_WR))
+		return real(srq, attr, mask);
+	if (!change_open(&change, "ibv_modify_srq", OBJECT_srq, srq, KIND_recv_wr, attr->max_wr))
+		return errno;
+	result = real(srq, attr, mask);
+	if (result) {
+		change_force(&change, change.before);
+	} else if (!change_close(&change, srq_depth(srq, attr->max_wr))) {
+		struct ibv_srq_attr old = { .max_wr = (uint32_t)change.before };
+
+		result = real(srq, &old, IBV_SRQ_MAX_WR) ? 0 : change.library->config.deny_errno;
+		change_force(&change, srq_depth(srq, change.before));
+	}
+	return result;
+}
+
+/* A QP in RESET is bound to no port; INIT binds it. */
+int wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	__typeof__(real_verbs.ibv_modify_qp) real = REAL(ibv_modify_qp);
+	struct library *library;
+	struct handle *handle;
+	int result, left, port;
+
+	if (!real)
+		return EOPNOTSUPP;
+	result = real(qp, attr, mask);
+	if (result || !(mask & (IBV_QP_STATE | IBV_QP_PORT)))
+		return result;
+	left = errno;
+	library = library_active();
+	handle = library ? handles_hold(&library->handles, qp, OBJECT_qp) : NULL;
+	if (!handle)
+		goto out;
+	port = handle->qp_port;
+	if (mask & IBV_QP_PORT)
+		port = attr->port_num < QP_PORTS ? attr->port_num : QP_PORTS - 1;
+	if (mask & IBV_QP_STATE && (int)attr->qp_state < QP_STATES) {
+		ledger_qp_state(&library->ledger, handle->device, handle->qp_state,
+				(int)attr->qp_state);
+		handle->qp_state = (int8_t)attr->qp_state;
+		if (attr->qp_state == IBV_QPS_RESET)
+			port = QP_NONE;
+	}
+	ledger_qp_port(&library->ledger, handle->device, handle->qp_port, port);
+	handle->qp_port = (int8_t)port;
+	handles_release(&library->handles, qp);
+out:
+	errno = left;
+	return result;
+}
+
+/* ---- completion events ---- */
+
+static void cq_event_count(struct library *library)
+{
+	struct timespec now;
+	uint64_t ns, last;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	last = __atomic_exchange_n(&library->last_cq_event_ns, ns, __ATOMIC_RELAXED);
+	ledger_count(&library->ledger, COUNTER_CQ_EVENTS, 1);
+	if (last && ns > last) {
+		ledger_count(&library->ledger, COUNTER_CQ_GAPS, 1);
+		ledger_count(&library->ledger, COUNTER_CQ_GAP_NS, ns - last);
+		ledger_count_max(&library->ledger, COUNTER_CQ_GAP_MAX_NS, ns - last);
+	}
+}
+
+int wrap_ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
+{
+	__typeof__(real_verbs.ibv_get_cq_event) real = REAL(ibv_get_cq_event);
+	struct library *library;
+	int result;
+
+	if (!real)
+		return -1;
+	result = real(channel, cq, cq_context);
+	if (result == 0) {
+		int left = errno;
+
+		library = library_active();
+		if (library)
+			cq_event_count(library);
+		errno = left;
+	}
+	return result;
+}
+
+void wrap_ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
+{
+	__typeof__(real_verbs.ibv_ack_cq_events) real = REAL(ibv_ack_cq_events);
+	struct library *library = library_active();
+
+	if (library)
+		ledger_count(&library->ledger, COUNTER_CQ_ACKS, nevents);
+	if (real)
+		real(cq, nevents);
+}
+
+/* ---- connection manager ---- */
+
+int wrap_rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
+			enum rdma_port_space ps)
+{
+	__typeof__(real_verbs.rdma_create_id) real = REAL(rdma_create_id);
+	struct deal deal;
+
+	if (!real)
+		return -1;
+	if (!deal_wanted(&deal, OBJECT_cm_id, NULL))
+		return real(channel, id, context, ps);
+	if (!deal_open(&deal, "rdma_create_id", OBJECT_cm_id, NULL, COST1(cm_id, 1)))
+		return -1;
+	if (real(channel, id, context, ps)) {
+		deal_abandon(&deal);
+		return -1;
+	}
+	return deal_settle(&deal, *id, deal.cost) ? 0 : -1;
+}
+
+int wrap_rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv_pd *pd,
+			struct ibv_qp_init_attr *attr)
+{
+	__typeof__(real_verbs.rdma_create_ep) real = REAL(rdma_create_ep);
+	struct deal deal;
+
+	if (!real)
+		return -1;
+	if (!deal_wanted(&deal, OBJECT_cm_id, NULL))
+		return real(id, res, pd, attr);
+	if (!deal_open(&deal, "rdma_create_ep", OBJECT_cm_id, NULL, COST1(cm_id, 1)))
+		return -1;
+	if (real(id, res, pd, attr)) {
+		deal_abandon(&deal);
+		return -1;
+	}
+	return deal_settle(&deal, *id, deal.cost) ? 0 : -1;
+}
+
+int wrap_rdma_destroy_id(struct rdma_cm_id *id)
+{
+	__typeof__(real_verbs.rdma_destroy_id) real = REAL(rdma_destroy_id);
+	struct release release;
+
+	if (!real)
+		return -1;
+	release_open(&release, OBJECT_cm_id, id);
+	return release_close(&release, real(id));
+}
+
+void wrap_rdma_destroy_ep(struct rdma_cm_id *id)
+{
+	__typeof__(real_verbs.rdma_destroy_ep) real = REAL(rdma_destroy_ep);
+	struct release release;
+
+	if (!real)
+		return;
+	release_open(&release, OBJECT_cm_id, id);
+	real(id);
+	release_close(&release, 0);
+}
+
+/*
+ * A connection request brings an id that nobody created. Over the limit it is
+ * what a server does that wants no more connections: rejected, and the
+ * application waits for its next event. True when the event was eaten.
+ */
+static bool request_refused(struct library *library, struct rdma_cm_event *event)
+{
+	static __typeof__(rdma_reject) *reject;
+	static __typeof__(rdma_ack_cm_event) *acknowledge;
+	struct deal deal = { .library = library };
+	struct rdma_cm_id *id = event->id;
+
+	if (deal_open(&deal, "rdma_get_cm_event", OBJECT_cm_id, NULL, COST1(cm_id, 1))) {
+		struct handle handle = { .key = id, .object = OBJECT_cm_id, .qp_type = QP_NONE,
+					 .qp_state = QP_NONE, .qp_port = QP_NONE, .cost = deal.cost };
+
+		gate_inside &= ~(1u << OBJECT_cm_id);
+		if (handles_put(&library->handles, &handle) < 0)
+			ledger_refund(&library->ledger, LEDGER_NAMELESS, &deal.cost);
+		return false;
+	}
+	if (!reject)
+		reject = real_helper("librdmacm.so.1", "rdma_reject");
+	if (!acknowledge)
+		acknowledge = real_helper("librdmacm.so.1", "rdma_ack_cm_event");
+	if (!reject || !acknowledge)
+		return false;
+	reject(id, NULL, 0);
+	acknowledge(event);
+	object_undo(OBJECT_cm_id, NULL, id);
+	return true;
+}
+
+int wrap_rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
+{
+	__typeof__(real_verbs.rdma_get_cm_event) real = REAL(rdma_get_cm_event);
+	struct library *library;
+	int result;
+
+	if (!real)
+		return -1;
+	do {
+		int left;
+
+		result = real(channel, event);
+		if (result)
+			return result;
+		left = errno;
+		library = library_active();
+		if (library)
+			ledger_count_cm_event(&library->ledger, (unsigned)(*event)->event);
+		errno = left;
+	} while (library && (*event)->event == RDMA_CM_EVENT_CONNECT_REQUEST &&
+		 request_refused(library, *event));
+	return result;
+}

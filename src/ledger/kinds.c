@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of kinds and look-ups in it; see kinds.h. */
+#include "ledger/kinds.h"
+
+#include <string.h>
+
+const struct kind_row kind_rows[KIND_COUNT] = {
+#define KIND(name, unit, text) [KIND_##name] = { #name, UNIT_##unit, text },
+#include "ledger/kinds.def"
+#undef KIND
+};
+
+int kind_find(const char *name, size_t length)
+{
+	for (int kind = 0; kind < KIND_COUNT; kind++)
+		if (strlen(kind_rows[kind].name) == length &&
+		    !memcmp(kind_rows[kind].name, name, length))
+			return kind;
+	return -1;
+}
+
+uint64_t kinds_signature(void)
+{
+	uint64_t hash = 14695981039346656037u; /* FNV-1a, over names with their final NUL */
+
+	for (int kind = 0; kind < KIND_COUNT; kind++) {
+		const char *at = kind_rows[kind].name;
+
+		do {
+			hash = (hash ^ (unsigned char)*at) * 1099511628211u;
+		} while (*at++);
+	}
+	return hash;
+}

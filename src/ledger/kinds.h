@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kinds of resource as C sees them, and a cost: how much of a few kinds
+ * one object takes. Everything here comes from the rows of kinds.def.
+ */
+#ifndef LEDGER_KINDS_H
+#define LEDGER_KINDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum kind {
+#define KIND(name, unit, text) KIND_##name,
+#include "ledger/kinds.def"
+#undef KIND
+	KIND_COUNT
+};
+
+enum kind_unit { UNIT_COUNT, UNIT_BYTES };
+
+struct kind_row {
+	const char *name;
+	enum kind_unit unit;
+	const char *text;
+};
+
+extern const struct kind_row kind_rows[KIND_COUNT];
+
+/* The kind called name[0..length), or -1. */
+int kind_find(const char *name, size_t length);
+
+/* A number that differs where the rows differ: part of every shared layout. */
+uint64_t kinds_signature(void);
+
+/* What one object takes, all or nothing. No kind stands twice in it. */
+enum { COST_KINDS = 3 };
+
+struct cost {
+	uint8_t count;
+	uint8_t kind[COST_KINDS];
+	uint64_t amount[COST_KINDS];
+};
+
+#define COST1(k1, n1) ((struct cost){ 1, { KIND_##k1 }, { n1 } })
+#define COST2(k1, n1, k2, n2) ((struct cost){ 2, { KIND_##k1, KIND_##k2 }, { n1, n2 } })
+#define COST3(k1, n1, k2, n2, k3, n3)                                                              \
+	((struct cost){ 3, { KIND_##k1, KIND_##k2, KIND_##k3 }, { n1, n2, n3 } })
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The shared file of the embedded ledger, as it lies in memory.
+ *
+ *   header | seats (who) | slots (how much), a slot per seat, page-aligned
+ *
+ * A slot is the truth about one process; the totals in the header are only
+ * sums of slots and are rebuilt from them when a process died holding the
+ * lock. Seats and slots never move. Every field says who writes it; "locked"
+ * means: whoever holds the lock. All words are read without the lock by
+ * observers, so writers store them with relaxed atomics.
+ */
+#ifndef LEDGER_LAYOUT_H
+#define LEDGER_LAYOUT_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "ledger/kinds.h"
+#include "ledger/ledger.h"
+
+#define LAYOUT_MAGIC 0x6c616d6472746e69u /* "intrdmal" */
+
+enum {
+	LAYOUT_VERSION = 1,
+	LAYOUT_SEATS = 1024,
+	LAYOUT_PAGE = 4096,
+};
+
+/* Written by the creator before the file has a name; never changed. */
+struct layout_signature {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t word_bits; /* a 32-bit process has another pthread_mutex_t */
+	uint32_t seats;
+	uint32_t devices;
+	uint32_t kinds;
+	uint32_t slot_size;
+	uint64_t kinds_signature;
+	uint64_t file_size;
+};
+
+struct layout_device {
+	char name[LEDGER_DEVICE_NAME]; /* locked, once; "" = free; 0 is the nameless device */
+	uint64_t limit[KIND_COUNT];    /* locked, once, by the first process that sets it */
+	uint64_t used[KIND_COUNT];     /* locked; sum over the slots */
+};
+
+enum seat_state { SEAT_FREE, SEAT_TAKEN };
+
+struct layout_seat {
+	uint32_t state;	     /* locked; stored last when taken, first when freed */
+	uint32_t generation; /* locked; counts the owners of this seat */
+	int64_t pid;	     /* locked, while free */
+	uint64_t start;	     /* locked, while free */
+	uint64_t view;	     /* locked, while free */
+};
+
+struct layout_header {
+	struct layout_signature signature;
+	_Alignas(64) pthread_mutex_t lock; /* robust, process-shared */
+	uint64_t turns;			   /* locked; +1 for each holder: progress for those who wait */
+	uint64_t rebuilds;		   /* locked; holders that died */
+	uint64_t reaped;		   /* locked; seats given back for the dead */
+	uint32_t seats_high;		   /* locked; seats ever taken, only grows */
+	_Alignas(64) uint64_t limit[KIND_COUNT]; /* locked, once, by the first that sets it */
+	uint64_t used[KIND_COUNT];		 /* locked; sum over the slots */
+	uint64_t peak[KIND_COUNT];		 /* locked; highest used */
+	_Alignas(64) struct layout_device device[LEDGER_DEVICES];
+	_Alignas(64) struct layout_seat seat[LAYOUT_SEATS];
+};
+
+struct layout_slot_device {
+	uint64_t used[KIND_COUNT];   /* the owner, locked */
+	uint64_t qp_type[QP_TYPES];  /* the owner's threads, atomically, without the lock */
+	uint64_t qp_state[QP_STATES]; /* likewise */
+	uint64_t qp_port[QP_PORTS];  /* likewise */
+};
+
+struct layout_slot {
+	uint64_t used[KIND_COUNT];	      /* the owner, locked */
+	uint64_t peak[KIND_COUNT];	      /* the owner, locked */
+	uint64_t refused[KIND_COUNT];	      /* the owner's threads, atomically, without the lock */
+	uint64_t tolerated[KIND_COUNT];	      /* likewise: over a limit in mode warn or audit */
+	uint64_t counter[LEDGER_COUNTERS];    /* likewise */
+	uint64_t cm_event[LEDGER_CM_EVENTS];  /* likewise */
+	uint64_t devices;		      /* the owner, locked; bit d: device[d] was ever used */
+	struct layout_slot_device device[LEDGER_DEVICES];
+} __attribute__((aligned(LAYOUT_PAGE)));
+
+#define LAYOUT_HEADER_SIZE                                                                         \
+	((sizeof(struct layout_header) + LAYOUT_PAGE - 1) / LAYOUT_PAGE * LAYOUT_PAGE)
+#define LAYOUT_FILE_SIZE (LAYOUT_HEADER_SIZE + LAYOUT_SEATS * sizeof(struct layout_slot))
+
+_Static_assert(sizeof(struct layout_signature) == 48, "a signature is compared as bytes");
+_Static_assert(sizeof(struct layout_seat) == 32, "two seats per cache line");
+_Static_assert(sizeof(struct layout_slot) % LAYOUT_PAGE == 0, "a slot is allocated by pages");
+_Static_assert(LEDGER_DEVICES <= 64, "devices are bits of a word");
+_Static_assert(KIND_COUNT <= UINT8_MAX, "a cost names kinds in a byte");
+
+static inline off_t layout_slot_offset(unsigned seat)
+{
+	return (off_t)(LAYOUT_HEADER_SIZE + seat * sizeof(struct layout_slot));
+}
+
+static inline struct layout_slot *layout_slot(struct layout_header *header, unsigned seat)
+{
+	return (struct layout_slot *)((char *)header + layout_slot_offset(seat));
+}
+
+#endif

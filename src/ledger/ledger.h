@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ledger: what each process holds of each kind, per device and in total,
+ * against limits of the process, the device and the host. A charge is a
+ * vector of kinds, all or nothing. The interface hides where the numbers live
+ * (struct ledger_backing); today that is a shared file, see embedded.c.
+ *
+ * Results: 0 is success, negative is -errno, positive is a documented outcome.
+ */
+#ifndef LEDGER_LEDGER_H
+#define LEDGER_LEDGER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/log.h"
+#include "base/size.h"
+#include "ledger/kinds.h"
+
+enum {
+	LEDGER_DEVICES = 32, /* the first is the nameless device: objects of no known one */
+	LEDGER_DEVICE_NAME = 64,
+	LEDGER_NAMELESS = 0,
+	LEDGER_CM_EVENTS = 24,
+	LEDGER_REFUSED = 1,
+};
+
+enum qp_type { QP_RC, QP_UC, QP_UD, QP_XRC, QP_RAW, QP_DRIVER, QP_TYPES };
+enum qp_state { QP_RESET, QP_INIT, QP_RTR, QP_RTS, QP_SQD, QP_SQE, QP_ERR, QP_STATES };
+enum { QP_NO_PORT, QP_PORTS = 8 }; /* ports past the last are counted in the last */
+
+extern const char *const qp_type_names[QP_TYPES];
+extern const char *const qp_state_names[QP_STATES];
+
+/* Event counters of a process, that limit nothing. */
+enum ledger_counter {
+	COUNTER_CQ_EVENTS,	/* completion events taken from channels */
+	COUNTER_CQ_ACKS,	/* of these, acknowledged */
+	COUNTER_CQ_GAPS,	/* times between two events that were measured, and */
+	COUNTER_CQ_GAP_NS,	/* their sum, */
+	COUNTER_CQ_GAP_MAX_NS,	/* and the longest */
+	LEDGER_COUNTERS
+};
+
+struct ledger_limits {
+	uint64_t process[KIND_COUNT];
+	uint64_t host[KIND_COUNT];
+	unsigned devices;
+	struct ledger_device_limits {
+		char name[LEDGER_DEVICE_NAME];
+		uint64_t limit[KIND_COUNT];
+	} device[LEDGER_DEVICES];
+};
+
+void ledger_limits_clear(struct ledger_limits *limits);
+
+/* The limits of the device called name[0..length), added if new; NULL if full or ill-named. */
+struct ledger_device_limits *ledger_limits_device(struct ledger_limits *limits, const char *name,
+						  size_t length);
+
+enum ledger_scope { SCOPE_PROCESS, SCOPE_DEVICE, SCOPE_HOST };
+
+extern const char *const ledger_scope_names[];
+
+/* Which limit a charge met. */
+struct ledger_refusal {
+	enum ledger_scope scope;
+	enum kind kind;
+	uint64_t used;
+	uint64_t wanted;
+	uint64_t limit;
+};
+
+struct ledger_options {
+	const char *name; /* of the file below /dev/shm */
+	mode_t mode;	  /* of a file that has to be created */
+	bool shared;	  /* the mode was an explicit choice: a file of another user will do */
+	const struct ledger_limits *limits; /* must outlive the ledger */
+	const struct log *log;		    /* likewise */
+};
+
+struct ledger_backing;
+struct layout_header;
+struct layout_slot;
+
+/* One process's membership. Lives in memory of the caller; no allocation. */
+struct ledger {
+	const struct ledger_backing *backing;
+	const struct ledger_limits *limits;
+	const struct log *log;
+	struct layout_header *header;
+	struct layout_slot *slot;
+	unsigned seat;
+	uint64_t view;
+	uint32_t deferred_any;
+	int64_t deferred[LEDGER_DEVICES][KIND_COUNT];
+};
+
+enum { LEDGER_PROBLEM = 320 };
+
+/* Joins. On failure -errno, with a sentence that names the thing in problem. */
+int ledger_open(struct ledger *ledger, const struct ledger_options *options,
+		char problem[LEDGER_PROBLEM]);
+
+/* Leaves, if nothing is held; otherwise the death of the process will tell. */
+void ledger_close(struct ledger *ledger);
+
+/* Number of the device, for the calls below; LEDGER_NAMELESS when the table is full. */
+unsigned ledger_device(struct ledger *ledger, const char *name);
+
+/* The name of a number; "-" for the nameless device. */
+const char *ledger_device_name(const struct ledger *ledger, unsigned device);
+
+/*
+ * Takes the cost. LEDGER_REFUSED with *ret_refusal filled when it would go over
+ * a limit, even after everything that dead processes held was given back;
+ * -errno when the ledger is out of order. A forced charge is never refused.
+ */
+int ledger_charge(struct ledger *ledger, unsigned device, const struct cost *cost,
+		  struct ledger_refusal *ret_refusal);
+int ledger_charge_forced(struct ledger *ledger, unsigned device, const struct cost *cost);
+
+/* Gives the cost back. Cannot fail: what cannot be written now is written later. */
+void ledger_refund(struct ledger *ledger, unsigned device, const struct cost *cost);
+
+/* Books a charge for the next time that the ledger can be written. */
+void ledger_defer_charge(struct ledger *ledger, unsigned device, const struct cost *cost);
+
+/* Moves a QP between the rows of a gauge; QP_NONE on one side to add or remove. */
+enum { QP_NONE = -1 };
+void ledger_qp_type(struct ledger *ledger, unsigned device, int from, int to);
+void ledger_qp_state(struct ledger *ledger, unsigned device, int from, int to);
+void ledger_qp_port(struct ledger *ledger, unsigned device, int from, int to);
+
+void ledger_count(struct ledger *ledger, enum ledger_counter counter, uint64_t amount);
+void ledger_count_max(struct ledger *ledger, enum ledger_counter counter, uint64_t value);
+void ledger_count_cm_event(struct ledger *ledger, unsigned event);
+void ledger_count_refused(struct ledger *ledger, enum kind kind, bool tolerated);
+
+/* What this process holds in total. */
+uint64_t ledger_used(const struct ledger *ledger, enum kind kind);
+
+#endif

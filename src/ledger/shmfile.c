@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Creating, checking and mapping of the shared file; see shmfile.h. A new file
+ * is made without a name and linked into place when it is complete, so no
+ * process ever sees half of one and a creator may be killed at any point.
+ */
+#include "ledger/shmfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ledger/layout.h"
+
+#define DIRECTORY "/dev/shm"
+
+enum { PATH_SIZE = 288 };
+
+static __attribute__((format(printf, 3, 4))) int
+fail(int result, char problem[LEDGER_PROBLEM], const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(problem, LEDGER_PROBLEM, format, arguments);
+	va_end(arguments);
+	return result;
+}
+
+static struct layout_signature our_signature(void)
+{
+	return (struct layout_signature){
+		.magic = LAYOUT_MAGIC,
+		.version = LAYOUT_VERSION,
+		.word_bits = 8 * sizeof(void *),
+		.seats = LAYOUT_SEATS,
+		.devices = LEDGER_DEVICES,
+		.kinds = KIND_COUNT,
+		.slot_size = sizeof(struct layout_slot),
+		.kinds_signature = kinds_signature(),
+		.file_size = LAYOUT_FILE_SIZE,
+	};
+}
+
+int shmfile_allocate(int fd, off_t offset, size_t length)
+{
+	int result;
+
+	do {
+		result = fallocate(fd, 0, offset, (off_t)length) ? -errno : 0;
+	} while (result == -EINTR);
+	/* A file system without fallocate is no tmpfs and has other limits. */
+	return result == -EOPNOTSUPP ? 0 : result;
+}
+
+static void header_init(struct layout_header *header)
+{
+	pthread_mutexattr_t attributes;
+
+	pthread_mutexattr_init(&attributes);
+	pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+	pthread_mutex_init(&header->lock, &attributes);
+	pthread_mutexattr_destroy(&attributes);
+	for (int kind = 0; kind < KIND_COUNT; kind++) {
+		header->limit[kind] = SIZE_UNLIMITED;
+		for (unsigned device = 0; device < LEDGER_DEVICES; device++)
+			header->device[device].limit[kind] = SIZE_UNLIMITED;
+	}
+	header->signature = our_signature();
+}
+
+static int map(struct shmfile *file, int protection)
+{
+	void *memory = mmap(NULL, LAYOUT_FILE_SIZE, protection, MAP_SHARED, file->fd, 0);
+
+	if (memory == MAP_FAILED)
+		return -errno;
+	/* A forked child is another process, with a seat of its own. */
+	madvise(memory, LAYOUT_FILE_SIZE, MADV_DONTFORK);
+	file->header = memory;
+	return 0;
+}
+
+/* 0, -EEXIST when somebody was faster, or another -errno. */
+static int create(struct shmfile *file, const char *path, mode_t mode)
+{
+	char self[40];
+	struct rlimit size;
+	int result;
+
+	/* Growing a file past this limit would be answered with SIGXFSZ. */
+	if (!getrlimit(RLIMIT_FSIZE, &size) && size.rlim_cur < LAYOUT_FILE_SIZE)
+		return -EFBIG;
+	file->fd = open(DIRECTORY, O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+	if (file->fd < 0)
+		return -errno;
+	if (ftruncate(file->fd, LAYOUT_FILE_SIZE) || fchmod(file->fd, mode)) {
+		result = -errno;
+		goto close;
+	}
+	result = shmfile_allocate(file->fd, 0, LAYOUT_HEADER_SIZE);
+	if (result < 0)
+		goto close;
+	result = map(file, PROT_READ | PROT_WRITE);
+	if (result < 0)
+		goto close;
+	header_init(file->header);
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", file->fd);
+	if (!linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW))
+		return 0;
+	result = -errno;
+	shmfile_unmap(file->header);
+close:
+	close(file->fd);
+	return result;
+}
+
+static int check_signature(const struct layout_signature *seen, const char *path,
+			   char problem[LEDGER_PROBLEM])
+{
+	const struct layout_signature ours = our_signature();
+
+	if (seen->magic != ours.magic)
+		return fail(-EINVAL, problem, "shared memory %s is not a ledger of rdma_intercept",
+			    path);
+	if (seen->version != ours.version)
+		return fail(-EPROTO, problem,
+			    "shared memory %s has layout version %u, this program has version %u",
+			    path, seen->version, ours.version);
+	if (seen->word_bits != ours.word_bits)
+		return fail(-EPROTO, problem,
+			    "shared memory %s belongs to %u-bit programs, this is a %u-bit one",
+			    path, seen->word_bits, ours.word_bits);
+	if (memcmp(seen, &ours, sizeof(ours)))
+		return fail(-EPROTO, problem,
+			    "shared memory %s has layout version %u with other tables "
+			    "(%u kinds, %u devices) than this program (%u kinds, %u devices)",
+			    path, seen->version, seen->kinds, seen->devices, ours.kinds,
+			    ours.devices);
+	return 0;
+}
+
+static int check(int fd, const char *path, bool foreign_allowed, char problem[LEDGER_PROBLEM])
+{
+	struct layout_signature seen;
+	struct stat status;
+
+	if (fstat(fd, &status))
+		return fail(-errno, problem, "shared memory %s: %s", path, strerror(errno));
+	if (!S_ISREG(status.st_mode))
+		return fail(-EINVAL, problem, "shared memory %s is not a regular file", path);
+	if (status.st_uid != geteuid() && !foreign_allowed)
+		return fail(-EPERM, problem, "shared memory %s belongs to user %u, not to user %u",
+			    path, (unsigned)status.st_uid, (unsigned)geteuid());
+	if (pread(fd, &seen, sizeof(seen), 0) != (ssize_t)sizeof(seen))
+		return fail(-EINVAL, problem, "shared memory %s is truncated: %lld bytes", path,
+			    (long long)status.st_size);
+	if (check_signature(&seen, path, problem) < 0)
+		return -EPROTO;
+	if (status.st_size != (off_t)LAYOUT_FILE_SIZE)
+		return fail(-EINVAL, problem, "shared memory %s is truncated: %lld of %lld bytes",
+			    path, (long long)status.st_size, (long long)LAYOUT_FILE_SIZE);
+	return 0;
+}
+
+/* Opens what is there; -ENOENT when nothing is. */
+static int attach(struct shmfile *file, const char *path, bool writing, bool foreign_allowed,
+		  char problem[LEDGER_PROBLEM])
+{
+	int result;
+
+	file->fd = open(path, (writing ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (file->fd < 0)
+		return fail(-errno, problem, "shared memory %s: %s", path,
+			    errno == ELOOP ? "is a symbolic link" : strerror(errno));
+	result = check(file->fd, path, foreign_allowed, problem);
+	if (result == 0 && writing)
+		result = shmfile_allocate(file->fd, 0, LAYOUT_HEADER_SIZE);
+	if (result == 0)
+		result = map(file, writing ? PROT_READ | PROT_WRITE : PROT_READ);
+	if (result < 0) {
+		if (!problem[0])
+			fail(result, problem, "shared memory %s: %s", path, strerror(-result));
+		close(file->fd);
+	}
+	return result;
+}
+
+int shmfile_open(struct shmfile *file, const struct ledger_options *options,
+		 char problem[LEDGER_PROBLEM])
+{
+	char path[PATH_SIZE];
+	int result;
+
+	snprintf(path, sizeof(path), DIRECTORY "/%s", options->name);
+	problem[0] = '\0';
+	do {
+		result = attach(file, path, true, options->shared, problem);
+		if (result != -ENOENT)
+			return result;
+		result = create(file, path, options->mode);
+	} while (result == -EEXIST);
+	if (result < 0)
+		return fail(result, problem, "shared memory %s cannot be created: %s", path,
+			    strerror(-result));
+	log_write(options->log, LOG_INFO, "created shared memory %s, mode %04o", path,
+		  (unsigned)options->mode);
+	return 0;
+}
+
+int shmfile_observe(struct shmfile *file, const char *name, char problem[LEDGER_PROBLEM])
+{
+	char path[PATH_SIZE];
+
+	snprintf(path, sizeof(path), DIRECTORY "/%s", name);
+	problem[0] = '\0';
+	return attach(file, path, false, true, problem);
+}
+
+void shmfile_close(struct shmfile *file)
+{
+	close(file->fd);
+	file->fd = -1;
+}
+
+void shmfile_unmap(struct layout_header *header)
+{
+	munmap(header, LAYOUT_FILE_SIZE);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The file behind the embedded ledger: found or created, checked, mapped.
+ * Knows the layout's signature and size, not what the numbers mean.
+ */
+#ifndef LEDGER_SHMFILE_H
+#define LEDGER_SHMFILE_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "ledger/ledger.h"
+
+struct layout_header;
+
+struct shmfile {
+	int fd;
+	struct layout_header *header;
+};
+
+/* -errno and a sentence in problem when there is no usable file. */
+int shmfile_open(struct shmfile *file, const struct ledger_options *options,
+		 char problem[LEDGER_PROBLEM]);
+
+/* Read-only and without creating, for observers. */
+int shmfile_observe(struct shmfile *file, const char *name, char problem[LEDGER_PROBLEM]);
+
+void shmfile_close(struct shmfile *file); /* the descriptor; the mapping stays */
+void shmfile_unmap(struct layout_header *header);
+
+/* Memory behind a range of the file now, rather than SIGBUS on first touch. */
+int shmfile_allocate(int fd, off_t offset, size_t length);
+
+#endif

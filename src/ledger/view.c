@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* The observer's side of the embedded ledger; see view.h. */
+#include "ledger/view.h"
+
+#include <string.h>
+
+#include "ledger/identity.h"
+#include "ledger/layout.h"
+#include "ledger/shmfile.h"
+
+int ledger_view_open(struct ledger_view *view, const char *name, char problem[LEDGER_PROBLEM])
+{
+	struct shmfile file;
+	int result = shmfile_observe(&file, name, problem);
+
+	if (result < 0)
+		return result;
+	shmfile_close(&file);
+	view->header = file.header;
+	view->view = identity_self().view;
+	return 0;
+}
+
+void ledger_view_close(struct ledger_view *view)
+{
+	shmfile_unmap(view->header);
+}
+
+int ledger_view_device(const struct ledger_view *view, const char *name)
+{
+	for (int device = 1; device < LEDGER_DEVICES; device++)
+		if (!strcmp(view->header->device[device].name, name))
+			return device;
+	return -1;
+}
+
+unsigned ledger_view_seats(const struct ledger_view *view)
+{
+	unsigned high = __atomic_load_n(&view->header->seats_high, __ATOMIC_RELAXED);
+
+	return high < LAYOUT_SEATS ? high : LAYOUT_SEATS;
+}
+
+const struct layout_slot *ledger_view_seat(const struct ledger_view *view, unsigned seat,
+					   pid_t *ret_pid)
+{
+	const struct layout_seat *row = &view->header->seat[seat];
+	struct identity who;
+
+	/* Acquire: pairs with the release store of the state in seat_take. */
+	if (__atomic_load_n(&row->state, __ATOMIC_ACQUIRE) != SEAT_TAKEN)
+		return NULL;
+	who = (struct identity){ (pid_t)row->pid, row->start, row->view };
+	if (identity_is_dead(&who, view->view))
+		return NULL;
+	if (ret_pid)
+		*ret_pid = who.pid;
+	return layout_slot(view->header, seat);
+}
+
+uint64_t ledger_view_used(const struct ledger_view *view, int device, enum kind kind)
+{
+	uint64_t used = 0;
+
+	for (unsigned seat = 0; seat < ledger_view_seats(view); seat++) {
+		const struct layout_slot *slot = ledger_view_seat(view, seat, NULL);
+
+		if (slot)
+			used += __atomic_load_n(device < 0 ? &slot->used[kind] :
+							     &slot->device[device].used[kind],
+						__ATOMIC_RELAXED);
+	}
+	return used;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Looking at an embedded ledger from outside, read-only and without its lock:
+ * for tests and tools. Counts only what living processes hold, as if the dead
+ * had been given back already.
+ */
+#ifndef LEDGER_VIEW_H
+#define LEDGER_VIEW_H
+
+#include "ledger/ledger.h"
+
+struct layout_header;
+struct layout_slot;
+
+struct ledger_view {
+	struct layout_header *header;
+	uint64_t view;
+};
+
+int ledger_view_open(struct ledger_view *view, const char *name, char problem[LEDGER_PROBLEM]);
+void ledger_view_close(struct ledger_view *view);
+
+/* Number of the device of that name, or -1. */
+int ledger_view_device(const struct ledger_view *view, const char *name);
+
+/* What living processes hold: of the device, or of all with device -1. */
+uint64_t ledger_view_used(const struct ledger_view *view, int device, enum kind kind);
+
+/* The living process in the seat: its slot and number, or NULL. Seats count up from 0. */
+const struct layout_slot *ledger_view_seat(const struct ledger_view *view, unsigned seat,
+					   pid_t *ret_pid);
+unsigned ledger_view_seats(const struct ledger_view *view);
+
+#endif

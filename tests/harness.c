@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/* Drivers, scenarios and what they may ask; see harness.h. */
+#include "harness.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ledger/ledger.h"
+#include "ledger/view.h"
+
+enum { EXIT_FAILED = 1, EXIT_SKIPPED = 77 };
+
+static unsigned checks, failures;
+static char directory[64], log_path[96], stderr_path[96], name[48];
+static uint64_t *words;
+
+bool check_one(bool good, const char *file, int line, const char *text, const char *format, ...)
+{
+	va_list arguments;
+
+	__atomic_add_fetch(&checks, 1, __ATOMIC_RELAXED);
+	if (good)
+		return true;
+	__atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED);
+	flockfile(stdout);
+	printf("%s:%d: failed: %s ", file, line, text);
+	va_start(arguments, format);
+	vprintf(format, arguments);
+	va_end(arguments);
+	printf("\n");
+	fflush(stdout);
+	funlockfile(stdout);
+	return false;
+}
+
+void skip(const char *format, ...)
+{
+	va_list arguments;
+
+	printf("skipped: ");
+	va_start(arguments, format);
+	vprintf(format, arguments);
+	va_end(arguments);
+	printf("\n");
+	exit(EXIT_SKIPPED);
+}
+
+static const char *environment(const char *variable)
+{
+	const char *value = getenv(variable);
+
+	if (value)
+		return value;
+	printf("%s is not set: run this by ctest\n", variable);
+	exit(EXIT_FAILED);
+}
+
+static void words_map(void)
+{
+	char path[96];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/words", directory);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0 || ftruncate(fd, 4096))
+		abort();
+	words = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+}
+
+uint64_t *shared_word(unsigned index)
+{
+	return &words[index * 8];
+}
+
+static void names_make(const char *base)
+{
+	snprintf(directory, sizeof(directory), "%s", base);
+	snprintf(log_path, sizeof(log_path), "%s/log", directory);
+	snprintf(stderr_path, sizeof(stderr_path), "%s/stderr", directory);
+	snprintf(name, sizeof(name), "ri_%s", strrchr(base, '/') + 1);
+	words_map();
+}
+
+static void clean_up(void)
+{
+	char command[128];
+
+	shm_remove();
+	snprintf(command, sizeof(command), "rm -rf '%s'", directory);
+	if (system(command))
+		printf("cannot remove %s\n", directory);
+}
+
+static int drive(void (*driver)(void))
+{
+	char base[] = "/tmp/rdma_test.XXXXXX";
+
+	if (!mkdtemp(base))
+		abort();
+	names_make(base);
+	atexit(clean_up);
+	driver();
+	printf("%u checks, %u failed\n", checks, failures);
+	return failures ? EXIT_FAILED : 0;
+}
+
+int harness_main(int argc, char **argv, const struct scenario *scenarios, void (*driver)(void))
+{
+	char scenario[128], *argument;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc < 2)
+		return drive(driver);
+	names_make(environment("HARNESS_DIRECTORY"));
+	snprintf(scenario, sizeof(scenario), "%s", argv[1]);
+	argument = strchr(scenario, ':');
+	if (argument)
+		*argument++ = '\0';
+	for (; scenarios->name; scenarios++) {
+		if (strcmp(scenarios->name, scenario))
+			continue;
+		scenarios->run(argument ? argument : "");
+		return failures ? EXIT_FAILED : 0;
+	}
+	printf("no scenario %s\n", scenario);
+	return EXIT_FAILED;
+}
+
+static void settings_apply(const char *settings)
+{
+	char line[1024], full[1100], *value;
+
+	while (*settings) {
+		size_t length = strcspn(settings, "\n");
+
+		snprintf(line, sizeof(line), "%.*s", (int)length, settings);
+		settings += length + (settings[length] == '\n');
+		value = strchr(line, '=');
+		if (!value)
+			abort();
+		*value++ = '\0';
+		snprintf(full, sizeof(full), "%s%s", line[0] == '!' ? "" : "RDMA_INTERCEPT_",
+			 line + (line[0] == '!'));
+		setenv(full, value, 1);
+	}
+}
+
+static pid_t start(const char *scenario, const char *settings, bool preloaded)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		int fd = open(stderr_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+
+		dup2(fd, STDERR_FILENO);
+		close(fd);
+		setenv("HARNESS_DIRECTORY", directory, 1);
+		if (preloaded)
+			setenv("LD_PRELOAD", environment("HARNESS_PRELOAD"), 1);
+		setenv("RDMA_INTERCEPT_SHM_NAME", name, 1);
+		setenv("RDMA_INTERCEPT_LOG_FILE_PATH", log_path, 1);
+		settings_apply(settings);
+		execl("/proc/self/exe", "test", scenario, NULL);
+		_exit(126);
+	}
+	return pid;
+}
+
+pid_t spawn_start(const char *scenario, const char *settings)
+{
+	return start(scenario, settings, true);
+}
+
+int spawn_wait(pid_t pid)
+{
+	int status;
+
+	if (waitpid(pid, &status, 0) != pid)
+		return -1;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int spawn(const char *scenario, const char *settings)
+{
+	int result = spawn_wait(spawn_start(scenario, settings));
+
+	CHECK(result == 0, "scenario %s [%s] ended with %d; stderr: %s", scenario, settings, result,
+	      stderr_text());
+	return result;
+}
+
+int spawn_bare(const char *scenario, const char *settings)
+{
+	int result = spawn_wait(start(scenario, settings, false));
+
+	CHECK(result == 0, "scenario %s without the library ended with %d", scenario, result);
+	return result;
+}
+
+const char *shm_name(void)
+{
+	const char *set = getenv("RDMA_INTERCEPT_SHM_NAME");
+
+	return set ? set : name;
+}
+
+void shm_remove(void)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "/dev/shm/%s", name);
+	unlink(path);
+}
+
+uint64_t used_on(const char *device, enum kind kind)
+{
+	char problem[LEDGER_PROBLEM];
+	struct ledger_view view;
+	uint64_t amount = 0;
+	int number = -1;
+	int saved = errno;
+
+	if (ledger_view_open(&view, shm_name(), problem) < 0) {
+		errno = saved;
+		return 0;
+	}
+	if (device)
+		number = ledger_view_device(&view, device);
+	if (!device || number >= 0)
+		amount = ledger_view_used(&view, number, kind);
+	ledger_view_close(&view);
+	errno = saved;
+	return amount;
+}
+
+uint64_t used(enum kind kind)
+{
+	return used_on(NULL, kind);
+}
+
+static const char *text_of(const char *path)
+{
+	static char text[65536];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[length < 0 ? 0 : length] = '\0';
+	return text;
+}
+
+const char *log_text(void)
+{
+	return text_of(log_path);
+}
+
+const char *stderr_text(void)
+{
+	return text_of(stderr_path);
+}
+
+void log_clear(void)
+{
+	unlink(log_path);
+	unlink(stderr_path);
+}
+
+double seconds_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the process tests share. A test program is a table of scenarios; the
+ * program without arguments is the driver, which spawns itself once for each
+ * scenario it wants, preloaded and with the settings it names. Every driver
+ * has a shared-memory name and a log of its own and removes them at the end.
+ */
+#ifndef TESTS_HARNESS_H
+#define TESTS_HARNESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "ledger/kinds.h"
+
+/* Counts, and says where and what when it fails. Usable in driver and scenarios. */
+#define CHECK(condition, ...)                                                                      \
+	check_one((condition), __FILE__, __LINE__, #condition, " " __VA_ARGS__)
+__attribute__((format(printf, 5, 6))) bool check_one(bool good, const char *file, int line,
+						      const char *text, const char *format, ...);
+
+struct scenario {
+	const char *name;
+	void (*run)(const char *argument); /* in the child; "" if none was given */
+};
+
+/* main() of a test program: the driver, or one scenario of the table. */
+int harness_main(int argc, char **argv, const struct scenario *scenarios, void (*driver)(void));
+
+/* SKIP: the driver says why and the program ends with 77. */
+__attribute__((format(printf, 1, 2), noreturn)) void skip(const char *format, ...);
+
+/*
+ * Runs a scenario ("name" or "name:argument") under the library, with settings
+ * "NAME=value" separated by newlines ("" for none; NAME without the prefix
+ * RDMA_INTERCEPT_ unless it begins with '!', as in "!LD_LIBRARY_PATH=/x").
+ * spawn returns the exit status, 128+signal if it was killed, and counts a
+ * scenario with failed checks as a failure of the driver.
+ */
+int spawn(const char *scenario, const char *settings);
+pid_t spawn_start(const char *scenario, const char *settings);
+int spawn_wait(pid_t pid);
+
+/* Without the library, for comparison. */
+int spawn_bare(const char *scenario, const char *settings);
+
+/* The driver's shared memory: what living processes hold of a kind. */
+uint64_t used(enum kind kind);
+uint64_t used_on(const char *device, enum kind kind);
+void shm_remove(void);
+const char *shm_name(void);
+
+/* The log of the driver's children so far, and what they wrote to stderr. */
+const char *log_text(void);
+const char *stderr_text(void);
+void log_clear(void);
+
+/* A word in the driver's shared page, for children to report in: 16 of them. */
+uint64_t *shared_word(unsigned index);
+
+double seconds_now(void);
+
+#endif
