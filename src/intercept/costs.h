@@ -8,6 +8,10 @@
 #include "ledger/kinds.h"
 #include "ledger/ledger.h"
 
+/* Parent domains and null MRs exist in the provider only: the kernel has no such
+ * object. They are known, so that freeing them gives nothing back. */
+#define NOTHING ((struct cost){ 0 })
+
 /* Implicit on-demand paging "registers" all of the address space and pins nothing. */
 static inline struct cost mr_cost(size_t length)
 {
@@ -85,7 +89,7 @@ static inline struct cost devx_cost(const void *in, size_t length)
 	case 0x908: /* CREATE_RQ */
 		return COST1(wq, 1);
 	default:
-		return (struct cost){ 0 };
+		return NOTHING;
 	}
 }
 

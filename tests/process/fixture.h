@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* An open device with what most objects need, for scenarios. */
+#ifndef TESTS_FIXTURE_H
+#define TESTS_FIXTURE_H
+
+#include <infiniband/verbs.h>
+#include <stdlib.h>
+
+enum { SEND_DEPTH = 8, RECV_DEPTH = 4, CQ_DEPTH = 16, SRQ_DEPTH = 32, MR_LENGTH = 4096 };
+
+struct fixture {
+	struct ibv_device **devices;
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+};
+
+static inline struct ibv_qp_init_attr qp_attributes(struct ibv_cq *cq, enum ibv_qp_type type)
+{
+	return (struct ibv_qp_init_attr){
+		.send_cq = cq,
+		.recv_cq = cq,
+		.qp_type = type,
+		.cap = { SEND_DEPTH, RECV_DEPTH, 1, 1, 0 },
+	};
+}
+
+static inline struct ibv_qp *qp_make(struct fixture *fixture, enum ibv_qp_type type)
+{
+	struct ibv_qp_init_attr attr = qp_attributes(fixture->cq, type);
+
+	return ibv_create_qp(fixture->pd, &attr);
+}
+
+static inline struct fixture fixture_open_device(unsigned device)
+{
+	struct fixture fixture = { .devices = ibv_get_device_list(NULL) };
+
+	if (!fixture.devices || !fixture.devices[device])
+		abort();
+	fixture.context = ibv_open_device(fixture.devices[device]);
+	if (!fixture.context)
+		abort();
+	fixture.pd = ibv_alloc_pd(fixture.context);
+	fixture.cq = ibv_create_cq(fixture.context, CQ_DEPTH, NULL, NULL, 0);
+	if (!fixture.pd || !fixture.cq)
+		abort();
+	return fixture;
+}
+
+static inline struct fixture fixture_open(void)
+{
+	return fixture_open_device(0);
+}
+
+static inline void fixture_close(struct fixture *fixture)
+{
+	ibv_destroy_cq(fixture->cq);
+	ibv_dealloc_pd(fixture->pd);
+	ibv_close_device(fixture->context);
+	ibv_free_device_list(fixture->devices);
+}
+
+#endif

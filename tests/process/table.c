@@ -1,0 +1,624 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every row of the verbs table, one after the other: charged once, refunded
+ * once, right after each failure, refused at its limit in the verb's own way,
+ * and nothing leaked. A row of verbs.def without a line here fails the test.
+ */
+#include <errno.h>
+#include <infiniband/efadv.h>
+#include <infiniband/mlx5dv.h>
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fakeverbs.h"
+#include "fixture.h"
+#include "harness.h"
+
+struct ibv_mr_init_attr;
+struct ibv_buf;
+struct hnsdv_qp_init_attr;
+struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *attr);
+struct ibv_mr *ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buf, void *addr, size_t length,
+			      int access);
+struct ibv_context *verbs_open_device(struct ibv_device *device, void *private_data);
+struct ibv_qp *hnsdv_create_qp(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+			       struct hnsdv_qp_init_attr *hns_attr);
+
+static char memory[2 * MR_LENGTH];
+
+/* ---- one maker per row ---- */
+
+#define MAKE(verb) static void *make_##verb(struct fixture *f)
+
+MAKE(ibv_open_device) { return ibv_open_device(f->devices[0]); }
+MAKE(verbs_open_device) { return verbs_open_device(f->devices[0], NULL); }
+MAKE(ibv_alloc_pd) { return ibv_alloc_pd(f->context); }
+MAKE(ibv_alloc_parent_domain)
+{
+	struct ibv_parent_domain_init_attr attr = { .pd = f->pd };
+
+	return ibv_alloc_parent_domain(f->context, &attr);
+}
+MAKE(ibv_reg_mr) { return (ibv_reg_mr)(f->pd, memory, MR_LENGTH, IBV_ACCESS_LOCAL_WRITE); }
+MAKE(ibv_reg_mr_iova) { return (ibv_reg_mr_iova)(f->pd, memory, MR_LENGTH, 0, 0); }
+MAKE(ibv_reg_mr_iova2) { return ibv_reg_mr_iova2(f->pd, memory, MR_LENGTH, 0, 0); }
+MAKE(ibv_reg_dmabuf_mr) { return ibv_reg_dmabuf_mr(f->pd, 0, MR_LENGTH, 0, 0, 0); }
+MAKE(ibv_reg_mr_ex)
+{
+	struct {
+		size_t length;
+		int access;
+		uint64_t comp_mask, iova;
+		void *addr;
+		uint64_t rest[4];
+	} attr = { .length = MR_LENGTH, .comp_mask = 1 << 1, .addr = memory };
+
+	return ibv_reg_mr_ex(f->pd, (struct ibv_mr_init_attr *)&attr);
+}
+MAKE(ibv_reg_buf_mr) { return ibv_reg_buf_mr(f->pd, NULL, memory, MR_LENGTH, 0); }
+MAKE(ibv_alloc_null_mr) { return ibv_alloc_null_mr(f->pd); }
+MAKE(ibv_reg_dm_mr) /* not of device memory that is itself charged: that has a row of its own */
+{
+	static struct ibv_dm *dm;
+	struct ibv_alloc_dm_attr attr = { .length = 64 };
+
+	if (!dm)
+		dm = ibv_alloc_dm(f->context, &attr);
+	return ibv_reg_dm_mr(f->pd, dm, 0, 64, 0);
+}
+MAKE(ibv_alloc_mw) { return ibv_alloc_mw(f->pd, IBV_MW_TYPE_1); }
+MAKE(ibv_alloc_dm)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 64 };
+
+	return ibv_alloc_dm(f->context, &attr);
+}
+MAKE(ibv_create_comp_channel) { return ibv_create_comp_channel(f->context); }
+MAKE(ibv_create_cq) { return ibv_create_cq(f->context, CQ_DEPTH, NULL, NULL, 0); }
+MAKE(ibv_create_cq_ex)
+{
+	struct ibv_cq_init_attr_ex attr = { .cqe = CQ_DEPTH };
+
+	return ibv_create_cq_ex(f->context, &attr);
+}
+MAKE(ibv_create_srq)
+{
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = SRQ_DEPTH, .max_sge = 1 } };
+
+	return ibv_create_srq(f->pd, &attr);
+}
+MAKE(ibv_create_srq_ex)
+{
+	struct ibv_srq_init_attr_ex attr = {
+		.attr = { .max_wr = SRQ_DEPTH, .max_sge = 1 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = IBV_SRQT_TM,
+		.pd = f->pd,
+	};
+
+	return ibv_create_srq_ex(f->context, &attr);
+}
+MAKE(ibv_create_qp) { return qp_make(f, IBV_QPT_RC); }
+
+static struct ibv_qp_init_attr_ex qp_ex(struct fixture *f)
+{
+	return (struct ibv_qp_init_attr_ex){
+		.send_cq = f->cq,
+		.recv_cq = f->cq,
+		.qp_type = IBV_QPT_RC,
+		.cap = { SEND_DEPTH, RECV_DEPTH, 1, 1, 0 },
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = f->pd,
+	};
+}
+
+MAKE(ibv_create_qp_ex)
+{
+	struct ibv_qp_init_attr_ex attr = qp_ex(f);
+
+	return ibv_create_qp_ex(f->context, &attr);
+}
+MAKE(ibv_open_qp)
+{
+	struct ibv_qp_open_attr attr = { .comp_mask = IBV_QP_OPEN_ATTR_NUM, .qp_num = 1,
+					 .qp_type = IBV_QPT_XRC_RECV };
+
+	return ibv_open_qp(f->context, &attr);
+}
+MAKE(ibv_create_wq)
+{
+	struct ibv_wq_init_attr attr = { .wq_type = IBV_WQT_RQ, .max_wr = RECV_DEPTH, .max_sge = 1,
+					 .pd = f->pd, .cq = f->cq };
+
+	return ibv_create_wq(f->context, &attr);
+}
+MAKE(ibv_create_rwq_ind_table)
+{
+	static struct ibv_wq *wq;
+	struct ibv_rwq_ind_table_init_attr attr = { .ind_tbl = &wq };
+
+	return ibv_create_rwq_ind_table(f->context, &attr);
+}
+MAKE(ibv_create_ah)
+{
+	struct ibv_ah_attr attr = { .port_num = 1, .is_global = 1 };
+
+	return ibv_create_ah(f->pd, &attr);
+}
+MAKE(ibv_create_ah_from_wc)
+{
+	struct ibv_wc wc = { 0 };
+	struct ibv_grh grh = { 0 };
+
+	return ibv_create_ah_from_wc(f->pd, &wc, &grh, 1);
+}
+MAKE(ibv_open_xrcd)
+{
+	struct ibv_xrcd_init_attr attr = { .fd = -1 };
+
+	return ibv_open_xrcd(f->context, &attr);
+}
+MAKE(ibv_create_flow)
+{
+	static struct ibv_qp *qp;
+	struct ibv_flow_attr attr = { .size = sizeof(attr) };
+
+	if (!qp)
+		qp = qp_make(f, IBV_QPT_RAW_PACKET);
+	return ibv_create_flow(qp, &attr);
+}
+MAKE(rdma_create_id)
+{
+	static struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;
+
+	if (!channel)
+		channel = rdma_create_event_channel();
+	return rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) ? NULL : id;
+}
+MAKE(rdma_create_ep)
+{
+	struct rdma_addrinfo info = { .ai_port_space = RDMA_PS_TCP };
+	struct rdma_cm_id *id;
+
+	return rdma_create_ep(&id, &info, NULL, NULL) ? NULL : id;
+}
+MAKE(mlx5dv_create_qp)
+{
+	struct ibv_qp_init_attr_ex attr = qp_ex(f);
+
+	return mlx5dv_create_qp(f->context, &attr, NULL);
+}
+MAKE(mlx5dv_create_cq)
+{
+	struct ibv_cq_init_attr_ex attr = { .cqe = CQ_DEPTH };
+
+	return mlx5dv_create_cq(f->context, &attr, NULL);
+}
+MAKE(mlx5dv_create_wq)
+{
+	struct ibv_wq_init_attr attr = { .wq_type = IBV_WQT_RQ, .max_wr = RECV_DEPTH, .max_sge = 1,
+					 .pd = f->pd, .cq = f->cq };
+
+	return mlx5dv_create_wq(f->context, &attr, NULL);
+}
+MAKE(mlx5dv_alloc_dm)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 64 };
+
+	return mlx5dv_alloc_dm(f->context, &attr, NULL);
+}
+MAKE(mlx5dv_devx_umem_reg) { return mlx5dv_devx_umem_reg(f->context, memory, MR_LENGTH, 0); }
+MAKE(mlx5dv_devx_umem_reg_ex)
+{
+	struct mlx5dv_devx_umem_in in = { .addr = memory, .size = MR_LENGTH };
+
+	return mlx5dv_devx_umem_reg_ex(f->context, &in);
+}
+MAKE(mlx5dv_devx_obj_create)
+{
+	const unsigned char create_qp[16] = { 0x05, 0x00 };
+	unsigned char out[16];
+
+	return mlx5dv_devx_obj_create(f->context, create_qp, sizeof(create_qp), out, sizeof(out));
+}
+MAKE(efadv_create_driver_qp)
+{
+	struct ibv_qp_init_attr attr = qp_attributes(f->cq, IBV_QPT_DRIVER);
+
+	return efadv_create_driver_qp(f->pd, &attr, EFADV_QP_DRIVER_TYPE_SRD);
+}
+MAKE(efadv_create_qp_ex)
+{
+	struct ibv_qp_init_attr_ex attr = qp_ex(f);
+	struct efadv_qp_init_attr efa = { 0 };
+
+	return efadv_create_qp_ex(f->context, &attr, &efa, sizeof(efa));
+}
+MAKE(efadv_create_cq)
+{
+	struct ibv_cq_init_attr_ex attr = { .cqe = CQ_DEPTH };
+	struct efadv_cq_init_attr efa = { 0 };
+
+	return efadv_create_cq(f->context, &attr, &efa, sizeof(efa));
+}
+MAKE(hnsdv_create_qp)
+{
+	struct ibv_qp_init_attr_ex attr = qp_ex(f);
+
+	return hnsdv_create_qp(f->context, &attr, NULL);
+}
+
+/* ---- one unmaker per destroying row ---- */
+
+#define UNMAKE(verb) static int unmake_##verb(void *object)
+
+UNMAKE(ibv_close_device) { return ibv_close_device(object); }
+UNMAKE(ibv_dealloc_pd) { return ibv_dealloc_pd(object); }
+UNMAKE(ibv_dereg_mr) { return ibv_dereg_mr(object); }
+UNMAKE(ibv_dealloc_mw) { return ibv_dealloc_mw(object); }
+UNMAKE(ibv_free_dm) { return ibv_free_dm(object); }
+UNMAKE(ibv_destroy_comp_channel) { return ibv_destroy_comp_channel(object); }
+UNMAKE(ibv_destroy_cq) { return ibv_destroy_cq(object); }
+UNMAKE(ibv_destroy_srq) { return ibv_destroy_srq(object); }
+UNMAKE(ibv_destroy_qp) { return ibv_destroy_qp(object); }
+UNMAKE(ibv_destroy_wq) { return ibv_destroy_wq(object); }
+UNMAKE(ibv_destroy_rwq_ind_table) { return ibv_destroy_rwq_ind_table(object); }
+UNMAKE(ibv_destroy_ah) { return ibv_destroy_ah(object); }
+UNMAKE(ibv_close_xrcd) { return ibv_close_xrcd(object); }
+UNMAKE(ibv_destroy_flow) { return ibv_destroy_flow(object); }
+UNMAKE(rdma_destroy_id) { return rdma_destroy_id(object) ? errno : 0; }
+UNMAKE(rdma_destroy_ep)
+{
+	rdma_destroy_ep(object);
+	return 0;
+}
+UNMAKE(mlx5dv_devx_umem_dereg) { return mlx5dv_devx_umem_dereg(object); }
+UNMAKE(mlx5dv_devx_obj_destroy) { return mlx5dv_devx_obj_destroy(object); }
+
+/* ---- the table ---- */
+
+struct row {
+	const char *verb;
+	const char *destroyer;
+	void *(*make)(struct fixture *fixture);
+	int (*unmake)(void *object);
+	struct {
+		enum kind kind;
+		uint64_t amount;
+	} cost[COST_KINDS];
+	const char *rounded; /* the kind that comes back rounded up, or NULL */
+};
+
+#define QP_COST { { KIND_qp, 1 }, { KIND_send_wr, SEND_DEPTH }, { KIND_recv_wr, RECV_DEPTH } }
+#define CQ_COST { { KIND_cq, 1 }, { KIND_cqe, CQ_DEPTH } }
+#define MR_COST { { KIND_mr, 1 }, { KIND_mr_bytes, MR_LENGTH } }
+#define ROW(verb, destroyer, ...) { #verb, #destroyer, make_##verb, unmake_##destroyer, __VA_ARGS__ }
+
+static const struct row rows[] = {
+	ROW(ibv_open_device, ibv_close_device, { { KIND_ctx, 1 } }, NULL),
+	ROW(verbs_open_device, ibv_close_device, { { KIND_ctx, 1 } }, NULL),
+	ROW(ibv_alloc_pd, ibv_dealloc_pd, { { KIND_pd, 1 } }, NULL),
+	ROW(ibv_alloc_parent_domain, ibv_dealloc_pd, { { 0 } }, NULL),
+	ROW(ibv_reg_mr, ibv_dereg_mr, MR_COST, NULL),
+	ROW(ibv_reg_mr_iova, ibv_dereg_mr, MR_COST, NULL),
+	ROW(ibv_reg_mr_iova2, ibv_dereg_mr, MR_COST, NULL),
+	ROW(ibv_reg_dmabuf_mr, ibv_dereg_mr, MR_COST, NULL),
+	ROW(ibv_reg_mr_ex, ibv_dereg_mr, MR_COST, NULL),
+	ROW(ibv_reg_buf_mr, ibv_dereg_mr, MR_COST, NULL),
+	ROW(ibv_reg_dm_mr, ibv_dereg_mr, { { KIND_mr, 1 } }, NULL),
+	ROW(ibv_alloc_null_mr, ibv_dereg_mr, { { 0 } }, NULL),
+	ROW(ibv_alloc_mw, ibv_dealloc_mw, { { KIND_mw, 1 } }, NULL),
+	ROW(ibv_alloc_dm, ibv_free_dm, { { KIND_dm_bytes, 64 } }, NULL),
+	ROW(ibv_create_comp_channel, ibv_destroy_comp_channel, { { KIND_comp_channel, 1 } }, NULL),
+	ROW(ibv_create_cq, ibv_destroy_cq, CQ_COST, "cqe"),
+	ROW(ibv_create_cq_ex, ibv_destroy_cq, CQ_COST, "cqe"),
+	ROW(ibv_create_srq, ibv_destroy_srq, { { KIND_srq, 1 }, { KIND_recv_wr, SRQ_DEPTH } }, "recv_wr"),
+	ROW(ibv_create_srq_ex, ibv_destroy_srq, { { KIND_srq, 1 }, { KIND_recv_wr, SRQ_DEPTH } }, "recv_wr"),
+	ROW(ibv_create_qp, ibv_destroy_qp, QP_COST, "send_wr"),
+	ROW(ibv_create_qp_ex, ibv_destroy_qp, QP_COST, "send_wr"),
+	ROW(ibv_open_qp, ibv_destroy_qp, { { KIND_qp, 1 } }, NULL),
+	ROW(ibv_create_wq, ibv_destroy_wq, { { KIND_wq, 1 }, { KIND_recv_wr, RECV_DEPTH } }, "recv_wr"),
+	ROW(ibv_create_rwq_ind_table, ibv_destroy_rwq_ind_table, { { KIND_rwq_table, 1 } }, NULL),
+	ROW(ibv_create_ah, ibv_destroy_ah, { { KIND_ah, 1 } }, NULL),
+	ROW(ibv_create_ah_from_wc, ibv_destroy_ah, { { KIND_ah, 1 } }, NULL),
+	ROW(ibv_open_xrcd, ibv_close_xrcd, { { KIND_xrcd, 1 } }, NULL),
+	ROW(ibv_create_flow, ibv_destroy_flow, { { KIND_flow, 1 } }, NULL),
+	ROW(rdma_create_id, rdma_destroy_id, { { KIND_cm_id, 1 } }, NULL),
+	ROW(rdma_create_ep, rdma_destroy_ep, { { KIND_cm_id, 1 } }, NULL),
+	ROW(mlx5dv_create_qp, ibv_destroy_qp, QP_COST, "send_wr"),
+	ROW(mlx5dv_create_cq, ibv_destroy_cq, CQ_COST, "cqe"),
+	ROW(mlx5dv_create_wq, ibv_destroy_wq, { { KIND_wq, 1 }, { KIND_recv_wr, RECV_DEPTH } }, "recv_wr"),
+	ROW(mlx5dv_alloc_dm, ibv_free_dm, { { KIND_dm_bytes, 64 } }, NULL),
+	ROW(mlx5dv_devx_umem_reg, mlx5dv_devx_umem_dereg, { { KIND_mr_bytes, MR_LENGTH } }, NULL),
+	ROW(mlx5dv_devx_umem_reg_ex, mlx5dv_devx_umem_dereg, { { KIND_mr_bytes, MR_LENGTH } }, NULL),
+	ROW(mlx5dv_devx_obj_create, mlx5dv_devx_obj_destroy, { { KIND_qp, 1 } }, NULL),
+	ROW(efadv_create_driver_qp, ibv_destroy_qp, QP_COST, "send_wr"),
+	ROW(efadv_create_qp_ex, ibv_destroy_qp, QP_COST, "send_wr"),
+	ROW(efadv_create_cq, ibv_destroy_cq, CQ_COST, "cqe"),
+	ROW(hnsdv_create_qp, ibv_destroy_qp, QP_COST, "send_wr"),
+};
+
+enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+/* Rows that make and free nothing have tests of their own, named here. */
+static const char *const elsewhere[] = {
+	"ibv_import_device",	/* rules.c: imports */
+	"ibv_rereg_mr",		/* rules.c: rereg */
+	"ibv_resize_cq",	/* rules.c: resize */
+	"ibv_modify_srq",	/* rules.c: srq_depth */
+	"ibv_modify_qp",	/* rules.c: qp_gauges */
+	"ibv_get_cq_event",	/* rules.c: cq_events */
+	"ibv_ack_cq_events",	/* rules.c: cq_events */
+	"rdma_get_cm_event",	/* rules.c: cm_events */
+};
+
+static bool is_destroyer(const char *verb)
+{
+	for (unsigned i = 0; i < ROWS; i++)
+		if (!strcmp(rows[i].destroyer, verb))
+			return true;
+	return false;
+}
+
+static bool is_covered(const char *verb)
+{
+	for (unsigned i = 0; i < ROWS; i++)
+		if (!strcmp(rows[i].verb, verb))
+			return true;
+	for (unsigned i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
+		if (!strcmp(elsewhere[i], verb))
+			return true;
+	return is_destroyer(verb);
+}
+
+static void every_row_is_covered(void)
+{
+	static const char *const verbs[] = {
+#define CREATE(library, node, verb, ...) #verb,
+#define DESTROY(library, node, verb, ...) #verb,
+#define SPECIAL(library, node, verb, ...) #verb,
+#define UNVERSIONED(library, verb, ...) #verb,
+#define OP_CREATE(place, op, verb, ...) #verb,
+#define OP_DESTROY(place, op, verb, ...) #verb,
+#include "intercept/verbs.def"
+	};
+
+	for (unsigned i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		CHECK(is_covered(verbs[i]), "%s is in verbs.def and in no row here", verbs[i]);
+}
+
+/* ---- scenarios: one row each ---- */
+
+struct snapshot {
+	uint64_t used[KIND_COUNT];
+	long live;
+};
+
+static struct snapshot look(void)
+{
+	struct snapshot now = { .live = fake_live("all") };
+
+	for (int kind = 0; kind < KIND_COUNT; kind++)
+		now.used[kind] = used((enum kind)kind);
+	return now;
+}
+
+static uint64_t cost_of(const struct row *row, int kind)
+{
+	for (unsigned i = 0; i < COST_KINDS; i++)
+		if (row->cost[i].amount && row->cost[i].kind == (enum kind)kind)
+			return row->cost[i].amount;
+	return 0;
+}
+
+/* `times` objects of the row more than before, and nothing else. */
+static void expect(const struct row *row, const struct snapshot *before, unsigned times,
+		   const char *when)
+{
+	struct snapshot now = look();
+
+	for (int kind = 0; kind < KIND_COUNT; kind++)
+		CHECK(now.used[kind] == before->used[kind] + times * cost_of(row, kind),
+		      "%s %s: %s is %llu, before it was %llu", row->verb, when,
+		      kind_rows[kind].name, (unsigned long long)now.used[kind],
+		      (unsigned long long)before->used[kind]);
+	if (!strcmp(row->verb, "ibv_alloc_parent_domain")) /* lives in the provider only */
+		times = 0;
+	CHECK(now.live == before->live + (long)times, "%s %s: %ld objects in the stand-in, before %ld",
+	      row->verb, when, now.live, before->live);
+}
+
+static const struct row *row_of(const char *verb)
+{
+	for (unsigned i = 0; i < ROWS; i++)
+		if (!strcmp(rows[i].verb, verb))
+			return &rows[i];
+	abort();
+}
+
+/* Some makers need a companion at first: made and kept, it is part of "before". */
+static struct snapshot warm_up(const struct row *row, struct fixture *fixture)
+{
+	void *object = row->make(fixture);
+
+	if (!CHECK(object != NULL, "%s: errno %d", row->verb, errno))
+		exit(1);
+	CHECK(row->unmake(object) == 0);
+	return look();
+}
+
+static void life(const char *verb)
+{
+	const struct row *row = row_of(verb);
+	struct fixture fixture = fixture_open();
+	struct snapshot before = warm_up(row, &fixture);
+	unsigned long calls = fake_calls(verb);
+	void *object;
+
+	errno = 1234;
+	object = row->make(&fixture);
+	CHECK(object && errno == 1234, "%s: errno after success %d", verb, errno);
+	CHECK(fake_calls(verb) == calls + 1);
+	expect(row, &before, 1, "after it was made");
+	CHECK(row->unmake(object) == 0);
+	expect(row, &before, 0, "after it was freed");
+
+	fake_set(verb, FAKE_FAIL, ENOSPC, 0, 1);
+	errno = 0;
+	CHECK(!row->make(&fixture) && errno == ENOSPC, "%s: errno %d", verb, errno);
+	expect(row, &before, 0, "after its maker failed");
+
+	fake_set(verb, FAKE_FAIL_SILENT, 0, 0, 1);
+	errno = 1234;
+	CHECK(!row->make(&fixture) && errno == 1234, "%s: errno %d", verb, errno);
+	expect(row, &before, 0, "after its maker failed without errno");
+
+	object = row->make(&fixture);
+	if (strcmp(row->destroyer, "ibv_close_device") && strcmp(row->destroyer, "rdma_destroy_ep")) {
+		fake_set(row->destroyer, FAKE_FAIL, EBUSY, 0, 1);
+		CHECK(row->unmake(object) == EBUSY);
+		expect(row, &before, 1, "after EBUSY");
+		fake_set(row->destroyer, FAKE_FAIL, EIO, 0, 1);
+		CHECK(row->unmake(object) == EIO);
+		expect(row, &before, 1, "after EIO");
+	}
+	CHECK(row->unmake(object) == 0);
+	expect(row, &before, 0, "after it was freed at last");
+}
+
+/* The environment allows this kind twice the row's cost beyond the companions. */
+static void limit(const char *argument)
+{
+	char verb[64];
+	struct fixture fixture = fixture_open();
+	const struct row *row;
+	struct snapshot before;
+	unsigned long calls;
+	void *first, *second;
+
+	snprintf(verb, sizeof(verb), "%.*s", (int)strcspn(argument, "/"), argument);
+	row = row_of(verb);
+	before = warm_up(row, &fixture);
+	first = row->make(&fixture);
+	second = row->make(&fixture);
+	CHECK(first && second, "%s within its limit", argument);
+	expect(row, &before, 2, "at its limit");
+	calls = fake_calls(verb);
+	errno = 0;
+	CHECK(!row->make(&fixture) && errno == EDQUOT, "%s over its limit: errno %d", argument, errno);
+	CHECK(fake_calls(verb) == calls, "%s: the real verb was called", argument);
+	expect(row, &before, 2, "after a refusal");
+	CHECK(row->unmake(first) == 0);
+	first = row->make(&fixture);
+	CHECK(first != NULL, "%s: a place that was given back is free", argument);
+	CHECK(row->unmake(first) == 0 && row->unmake(second) == 0);
+	expect(row, &before, 0, "at the end");
+}
+
+/* Depths come back rounded up: charged as they are, refused if that is over. */
+static void rounding(const char *verb)
+{
+	const struct row *row = row_of(verb);
+	struct fixture fixture = fixture_open();
+	struct snapshot before = warm_up(row, &fixture);
+	int kind = kind_find(row->rounded, strlen(row->rounded));
+	uint64_t asked = cost_of(row, kind), got;
+	void *object;
+
+	fake_set(verb, FAKE_ROUND_UP, 0, 0, 1);
+	object = row->make(&fixture);
+	CHECK(object != NULL);
+	got = used((enum kind)kind) - before.used[kind];
+	CHECK(got == 2 * asked, "%s: %llu charged for %llu asked", verb, (unsigned long long)got,
+	      (unsigned long long)asked);
+	CHECK(row->unmake(object) == 0);
+	expect(row, &before, 0, "after a rounded one was freed");
+}
+
+static void rounding_over(const char *verb)
+{
+	const struct row *row = row_of(verb);
+	struct fixture fixture = fixture_open();
+	struct snapshot before = warm_up(row, &fixture);
+
+	fake_set(verb, FAKE_ROUND_UP, 0, 0, 1);
+	errno = 0;
+	CHECK(!row->make(&fixture) && errno == EDQUOT, "%s: errno %d", verb, errno);
+	expect(row, &before, 0, "after it was rounded up beyond the limit");
+}
+
+/* What a maker's companions and the fixture hold of a kind. */
+static void measure(const char *argument)
+{
+	struct fixture fixture = fixture_open();
+	struct snapshot before = warm_up(row_of(argument), &fixture);
+
+	for (int kind = 0; kind < KIND_COUNT; kind++)
+		shared_word(0)[kind] = before.used[kind];
+}
+
+static const struct scenario scenarios[] = {
+	{ "life", life },
+	{ "limit", limit },
+	{ "rounding", rounding },
+	{ "rounding_over", rounding_over },
+	{ "measure", measure },
+	{ 0 },
+};
+
+static void limits_of(const struct row *row)
+{
+	char scenario[96], settings[96];
+
+	snprintf(scenario, sizeof(scenario), "measure:%s", row->verb);
+	if (spawn(scenario, ""))
+		return;
+	for (unsigned i = 0; i < COST_KINDS && row->cost[i].amount; i++) {
+		static const char *const scopes[] = { "process", "host", "device:rxe0" };
+		bool nameless = row->cost[i].kind == KIND_cm_id;
+
+		for (unsigned scope = 0; scope < (nameless ? 2 : 3); scope++) {
+			snprintf(scenario, sizeof(scenario), "limit:%s/%s", row->verb,
+				 scopes[scope]);
+			snprintf(settings, sizeof(settings), "LIMITS=%s:%s=%llu", scopes[scope],
+				 kind_rows[row->cost[i].kind].name,
+				 (unsigned long long)(shared_word(0)[row->cost[i].kind] +
+						      2 * row->cost[i].amount));
+			shm_remove();
+			spawn(scenario, settings);
+		}
+	}
+	if (row->rounded) {
+		int kind = kind_find(row->rounded, strlen(row->rounded));
+
+		snprintf(scenario, sizeof(scenario), "rounding:%s", row->verb);
+		shm_remove();
+		spawn(scenario, "");
+		snprintf(scenario, sizeof(scenario), "rounding_over:%s", row->verb);
+		snprintf(settings, sizeof(settings), "LIMITS=process:%s=%llu", row->rounded,
+			 (unsigned long long)(shared_word(0)[kind] + 2 * cost_of(row, kind) - 1));
+		spawn(scenario, settings);
+	}
+}
+
+static void driver(void)
+{
+	char scenario[96];
+
+	every_row_is_covered();
+	for (unsigned i = 0; i < ROWS; i++) {
+		shm_remove();
+		snprintf(scenario, sizeof(scenario), "life:%s", rows[i].verb);
+		spawn(scenario, "");
+		limits_of(&rows[i]);
+	}
+	printf("%d makers, %d kinds\n", ROWS, KIND_COUNT);
+}
+
+int main(int argc, char **argv)
+{
+	return harness_main(argc, argv, scenarios, driver);
+}
