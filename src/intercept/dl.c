@@ -20,9 +20,13 @@
 typedef void *dlsym_function(void *handle, const char *name);
 typedef void *dlvsym_function(void *handle, const char *name, const char *version);
 
-/* What dlhooks.S jumps to; set by next_find before it does. */
+/* The next in line, which dlhooks.S jumps to; set by next_find before it does. */
 __attribute__((visibility("hidden"))) dlsym_function *dl_next_dlsym;
 __attribute__((visibility("hidden"))) dlvsym_function *dl_next_dlvsym;
+
+/* libc's own, for our own questions: a hook of another library would answer them
+ * as if it had asked. */
+static dlsym_function *libc_dlsym;
 
 struct real_verbs real_verbs;
 
@@ -51,17 +55,23 @@ static const struct {
 
 static void next_find(void)
 {
-	if (__atomic_load_n(&dl_next_dlvsym, __ATOMIC_ACQUIRE))
+	void *own;
+
+	if (__atomic_load_n(&libc_dlsym, __ATOMIC_ACQUIRE))
 		return;
-	__atomic_store_n(&dl_next_dlsym, (dlsym_function *)elf_find_next("dlsym"), __ATOMIC_RELEASE);
-	__atomic_store_n(&dl_next_dlvsym, (dlvsym_function *)elf_find_next("dlvsym"),
-			 __ATOMIC_RELEASE);
+	dl_next_dlsym = (dlsym_function *)elf_find_next("dlsym");
+	dl_next_dlvsym = (dlvsym_function *)elf_find_next("dlvsym");
+	own = elf_find_in("libc.so.6", "dlsym");
+	if (!own)
+		own = elf_find_in("libdl.so.2", "dlsym"); /* before glibc 2.34 */
+	/* Release: who sees this one sees the other two. */
+	__atomic_store_n(&libc_dlsym, own ? (dlsym_function *)own : dl_next_dlsym, __ATOMIC_RELEASE);
 }
 
 /* Our own questions must not leave an error for the application's dlerror(). */
 static void *ask(void *handle, const char *name)
 {
-	void *found = dl_next_dlsym(handle, name);
+	void *found = libc_dlsym(handle, name);
 
 	if (!found)
 		dlerror();
@@ -150,15 +160,14 @@ void *dl_decide(void *handle, const char *name, const char *version)
 		 * that nobody has must fail as it would without us. */
 		if (real_find((enum verb)verb))
 			return DL_GO_ON;
-		return version ? dl_next_dlvsym(RTLD_NEXT, name, version) :
-				 dl_next_dlsym(RTLD_NEXT, name);
+		return libc_dlsym(RTLD_NEXT, name);
 	}
 	found = version ? dl_next_dlvsym(handle, name, version) : dl_next_dlsym(handle, name);
 	if (!found)
 		return NULL;
 	real = resolve((enum verb)verb);
 	if (found == verbs[verb].entry && !real) /* a handle through which we are seen */
-		return dl_next_dlsym(RTLD_NEXT, name);
+		return libc_dlsym(RTLD_NEXT, name);
 	if (found == real || found == library_symbol((enum verb)verb))
 		return verbs[verb].entry;
 	return found;

@@ -19,6 +19,7 @@ struct symbols {
 	const uint32_t *gnu_hash;
 	const uint32_t *hash;
 	const uint16_t *versions;
+	const char *soname;
 };
 
 /* glibc relocates these addresses in place, other loaders leave offsets. */
@@ -30,6 +31,7 @@ static const void *address_in(const struct link_map *object, ElfW(Addr) value)
 static struct symbols symbols_of(const struct link_map *object)
 {
 	struct symbols symbols = { 0 };
+	ElfW(Xword) soname = 0;
 
 	for (const ElfW(Dyn) *entry = object->l_ld; entry && entry->d_tag != DT_NULL; entry++) {
 		const void *address = address_in(object, entry->d_un.d_ptr);
@@ -50,8 +52,12 @@ static struct symbols symbols_of(const struct link_map *object)
 		case DT_VERSYM:
 			symbols.versions = address;
 			break;
+		case DT_SONAME:
+			soname = entry->d_un.d_val;
+			break;
 		}
 	}
+	symbols.soname = symbols.names && soname ? symbols.names + soname : "";
 	return symbols;
 }
 
@@ -99,6 +105,14 @@ static void *find_in(const struct link_map *object, const char *name)
 			consider(object, &symbols, index, name, &found, &hidden);
 	}
 	return found ? found : hidden;
+}
+
+void *elf_find_in(const char *soname, const char *name)
+{
+	for (const struct link_map *object = _r_debug.r_map; object; object = object->l_next)
+		if (elf_same_name(symbols_of(object).soname, soname))
+			return find_in(object, name);
+	return NULL;
 }
 
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));

@@ -13,6 +13,9 @@ static inline bool elf_same_name(const char *a, const char *b)
 	return *a == *b;
 }
 
+/* The default definition of a function in the loaded object of that soname. */
+void *elf_find_in(const char *soname, const char *name);
+
 /* The default definition of a function in the first object that was loaded
  * after this library and has one; failing that, in any other object. */
 void *elf_find_next(const char *name);
