@@ -41,6 +41,11 @@ bool check_one(bool good, const char *file, int line, const char *text, const ch
 	return false;
 }
 
+unsigned checks_failed(void)
+{
+	return failures;
+}
+
 void skip(const char *format, ...)
 {
 	va_list arguments;

@@ -21,6 +21,9 @@
 __attribute__((format(printf, 5, 6))) bool check_one(bool good, const char *file, int line,
 						      const char *text, const char *format, ...);
 
+/* How many failed in this process so far: for a child that ends by _exit. */
+unsigned checks_failed(void);
+
 struct scenario {
 	const char *name;
 	void (*run)(const char *argument); /* in the child; "" if none was given */

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* The file under test and its comparison; see books.h. */
+#include "books.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "harness.h"
+#include "ledger/shmfile.h"
+
+struct ledger_limits books_limits;
+
+static const struct log no_log = { .level = LOG_OFF };
+static char name[48];
+static const struct ledger_options options = {
+	.name = name,
+	.mode = 0600,
+	.limits = &books_limits,
+	.log = &no_log,
+};
+
+void books_init(const char *test)
+{
+	snprintf(name, sizeof(name), "ri_%s_%d", test, (int)getpid());
+	ledger_limits_clear(&books_limits);
+	books_remove();
+	atexit(books_remove);
+}
+
+void books_remove(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/dev/shm/%s", name);
+	unlink(path);
+}
+
+bool books_join(struct ledger *ledger)
+{
+	char problem[LEDGER_PROBLEM] = "";
+	int result = ledger_open(ledger, &options, problem);
+
+	return CHECK(result == 0, "ledger_open: %d, %s", result, problem);
+}
+
+void books_leave(struct ledger *ledger)
+{
+	ledger_close(ledger);
+	shmfile_unmap(ledger->header);
+}
+
+static uint64_t slots_sum(struct layout_header *header, unsigned device, unsigned kind)
+{
+	uint64_t sum = 0;
+
+	for (unsigned seat = 0; seat < header->seats_high; seat++)
+		if (header->seat[seat].state == SEAT_TAKEN)
+			sum += layout_slot(header, seat)->device[device].used[kind];
+	return sum;
+}
+
+static unsigned kind_drift(struct layout_header *header, unsigned kind)
+{
+	uint64_t total = 0;
+	unsigned drift = 0;
+
+	for (unsigned device = 0; device < LEDGER_DEVICES; device++) {
+		uint64_t sum = slots_sum(header, device, kind);
+		uint64_t said = header->device[device].used[kind];
+
+		total += sum;
+		drift += !CHECK(said == sum, "%s of device %u: %lld, the slots hold %lld",
+				kind_rows[kind].name, device, (long long)said, (long long)sum);
+	}
+	drift += !CHECK(header->used[kind] == total, "%s of the host: %lld, the slots hold %lld",
+			kind_rows[kind].name, (long long)header->used[kind], (long long)total);
+	return drift;
+}
+
+unsigned books_drift(struct layout_header *header)
+{
+	unsigned drift = 0;
+
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		drift += kind_drift(header, kind);
+	return drift;
+}
+
+unsigned books_seats_taken(const struct layout_header *header)
+{
+	unsigned taken = 0;
+
+	for (unsigned seat = 0; seat < header->seats_high; seat++)
+		taken += header->seat[seat].state == SEAT_TAKEN;
+	return taken;
+}
+
+void books_die_with(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(0);
+}

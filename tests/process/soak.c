@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* Many objects at once, and many one after the other: exact, and without growth. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fakeverbs.h"
+#include "fixture.h"
+#include "harness.h"
+
+enum { MANY = 10000, ROUNDS = 100000 };
+
+static char memory[4096];
+
+static struct ibv_mr *mr_make(struct fixture *fixture)
+{
+	return ibv_reg_mr(fixture->pd, memory, sizeof(memory), 0);
+}
+
+static long resident_pages(void)
+{
+	long size, resident;
+	FILE *file = fopen("/proc/self/statm", "re");
+
+	if (fscanf(file, "%ld %ld", &size, &resident) != 2)
+		abort();
+	fclose(file);
+	return resident;
+}
+
+static void many(const char *argument)
+{
+	struct fixture fixture = fixture_open();
+	struct ibv_mr **mrs = calloc(MANY, sizeof(*mrs));
+
+	for (unsigned i = 0; i < MANY; i++)
+		mrs[i] = mr_make(&fixture);
+	CHECK(used(KIND_mr) == MANY && used(KIND_mr_bytes) == (uint64_t)MANY * sizeof(memory));
+	CHECK(mr_make(&fixture) == NULL, "the limit is %d", MANY);
+	for (unsigned i = 0; i < MANY; i += 2) /* not in the order in which they came */
+		CHECK(ibv_dereg_mr(mrs[i]) == 0);
+	CHECK(used(KIND_mr) == MANY / 2);
+	for (unsigned i = MANY; i-- > 0;)
+		if (i % 2)
+			CHECK(ibv_dereg_mr(mrs[i]) == 0);
+	CHECK(used(KIND_mr) == 0 && used(KIND_mr_bytes) == 0);
+	free(mrs);
+	fixture_close(&fixture);
+}
+
+static void rounds(const char *argument)
+{
+	struct fixture fixture = fixture_open();
+	unsigned count = argument[0] ? (unsigned)atoi(argument) : ROUNDS;
+	long before = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		struct ibv_qp *qp = qp_make(&fixture, IBV_QPT_RC);
+		struct ibv_mr *mr = mr_make(&fixture);
+
+		if (!CHECK(qp && mr && !ibv_destroy_qp(qp) && !ibv_dereg_mr(mr)))
+			break;
+		if (i == count / 10)
+			before = resident_pages();
+	}
+	CHECK(fake_calls("ibv_create_qp") == count && fake_calls("ibv_dereg_mr") == count);
+	CHECK(resident_pages() <= before + 8, "from %ld to %ld pages", before, resident_pages());
+	for (unsigned i = 0; i < 200; i++) { /* contexts as well */
+		struct ibv_context *context = ibv_open_device(fixture.devices[i % 2]);
+
+		CHECK(context && !ibv_close_device(context));
+	}
+	CHECK(used(KIND_qp) == 0 && used(KIND_mr) == 0 && used(KIND_ctx) == 1);
+	fixture_close(&fixture);
+}
+
+static const struct scenario scenarios[] = { { "many", many }, { "rounds", rounds }, { 0 } };
+
+static void driver(void)
+{
+	spawn("many", "LIMITS=process:mr=10000\nQUIET=1");
+	spawn("rounds", "");
+	CHECK(used(KIND_mr) == 0);
+}
+
+int main(int argc, char **argv)
+{
+	return harness_main(argc, argv, scenarios, driver);
+}
