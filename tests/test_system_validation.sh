@@ -104,7 +104,7 @@ check "it cannot create a third" ask victim qp refused
 worker_end victim KILL
 check "it is killed" [ "$status" -eq 137 ]
 worker_start heir "${limits[@]}"
-check "at the next start nothing of it is left" ask heir used "0 0"
+check "at the next start nothing of it is left" ask heir used "0"
 check "as the log says" says log "gave back what 1 ended process held"
 check "the next process creates one QP" ask heir qp ok
 check "the next process creates another" ask heir qp ok

@@ -302,9 +302,10 @@ static void settle(struct draft *draft)
 	if (draft->old_max_qp != UNSPOKEN && !draft->qp_control_given)
 		draft->qp_control = true;
 	if (draft->qp_control) {
-		documented->process[KIND_qp] =
-			choose(draft->process_qp, draft->old_max_qp, DEFAULT_PROCESS_QP);
-		documented->host[KIND_qp] = choose(draft->host_qp, UNSPOKEN, DEFAULT_HOST_QP);
+		documented->process[KIND_qp] = choose(draft->process_qp, draft->old_max_qp, UNSPOKEN);
+		documented->host[KIND_qp] = draft->host_qp;
+		fallback.process[KIND_qp] = DEFAULT_PROCESS_QP;
+		fallback.host[KIND_qp] = DEFAULT_HOST_QP;
 	}
 	if (draft->mr_control) {
 		fallback.process[KIND_mr] = DEFAULT_PROCESS_MR;
@@ -318,7 +319,20 @@ static void settle(struct draft *draft)
 					       documented->process[kind], fallback.process[kind]);
 		limits->host[kind] = choose(draft->special.host[kind], documented->host[kind],
 					    fallback.host[kind]);
+		if (draft->special.host[kind] == UNSPOKEN && documented->host[kind] == UNSPOKEN)
+			limits->host_defaults |= 1ull << kind;
 	}
+}
+
+/* One file per user, and the documented name for root's and for one that is
+ * meant to be shared. */
+static void default_shm_name(struct config *config)
+{
+	if (geteuid() == 0 || config->shm_mode & 066)
+		strcpy(config->shm_name, "rdma_intercept_shm");
+	else
+		snprintf(config->shm_name, sizeof(config->shm_name), "rdma_intercept_shm.%u",
+			 (unsigned)geteuid());
 }
 
 void config_read(struct config *config, config_lookup *lookup)
@@ -336,11 +350,6 @@ void config_read(struct config *config, config_lookup *lookup)
 		.log_level = LOG_INFO,
 		.shm_mode = 0600,
 	};
-	if (geteuid() == 0)
-		strcpy(config->shm_name, "rdma_intercept_shm");
-	else
-		snprintf(config->shm_name, sizeof(config->shm_name), "rdma_intercept_shm.%u",
-			 (unsigned)geteuid());
 	unspoken(&draft.documented);
 	unspoken(&draft.special);
 	for (unsigned i = 0; i < config_settings_count; i++) {
@@ -349,5 +358,7 @@ void config_read(struct config *config, config_lookup *lookup)
 		if (text && parsers[i](&draft, text) < 0)
 			complain(config, &config_settings[i], text);
 	}
+	if (!config->shm_name[0])
+		default_shm_name(config);
 	settle(&draft);
 }

@@ -11,6 +11,7 @@
 #include <linux/kcmp.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -63,15 +64,26 @@ static struct context *entry_make(const struct ibv_context *handle)
 	return entry;
 }
 
-/* The group of an open context with the same open file description, or 0. */
-static uint32_t group_of_file(int fd)
+/* Whether two descriptors are one open file. Where the kernel may not be asked
+ * (seccomp), two of one device are taken for it: what is given back too late is
+ * better than too early. */
+static bool same_file(int a, int b)
 {
 	pid_t self = getpid();
+	long order = syscall(SYS_kcmp, self, self, KCMP_FILE, a, b);
+	struct stat status_a, status_b;
 
+	if (order >= 0)
+		return order == 0;
+	return !fstat(a, &status_a) && !fstat(b, &status_b) && status_a.st_rdev == status_b.st_rdev;
+}
+
+/* The group of an open context with the same open file, or 0. */
+static uint32_t group_of_file(int fd)
+{
 	for (unsigned i = 0; i < BUCKETS; i++)
 		for (struct context *entry = buckets[i]; entry; entry = entry->next)
-			if (entry->handle && syscall(SYS_kcmp, self, self, KCMP_FILE, fd,
-						     entry->handle->cmd_fd) == 0)
+			if (entry->handle && same_file(fd, entry->handle->cmd_fd))
 				return entry->group;
 	return 0;
 }
@@ -120,7 +132,7 @@ int context_add(struct library *library, struct ibv_context *handle, unsigned de
 {
 	struct context *entry;
 
-	pthread_mutex_lock(&library->contexts_lock);
+	lock_acquire(&library->contexts_lock);
 	entry = entry_make(handle);
 	if (entry) {
 		entry->device = device;
@@ -131,7 +143,7 @@ int context_add(struct library *library, struct ibv_context *handle, unsigned de
 		ops_replace(entry, handle);
 		__atomic_store_n(&entry->handle, handle, __ATOMIC_RELEASE);
 	}
-	pthread_mutex_unlock(&library->contexts_lock);
+	lock_release(&library->contexts_lock);
 	return entry ? 0 : -ENOMEM;
 }
 
@@ -149,7 +161,7 @@ bool context_remove(struct library *library, struct ibv_context *handle, uint32_
 {
 	struct context *entry;
 
-	pthread_mutex_lock(&library->contexts_lock);
+	lock_acquire(&library->contexts_lock);
 	entry = context_find(handle);
 	if (entry) {
 		ops_restore(entry, handle);
@@ -157,6 +169,6 @@ bool context_remove(struct library *library, struct ibv_context *handle, uint32_
 		*ret_group = entry->group;
 		*ret_last = !group_exists(entry->group);
 	}
-	pthread_mutex_unlock(&library->contexts_lock);
+	lock_release(&library->contexts_lock);
 	return entry != NULL;
 }

@@ -12,10 +12,16 @@
  * object. They are known, so that freeing them gives nothing back. */
 #define NOTHING ((struct cost){ 0 })
 
+/* No memory is so large: the real verb will say so. */
+static inline uint64_t bytes(size_t length)
+{
+	return length < COST_MOST ? length : COST_MOST;
+}
+
 /* Implicit on-demand paging "registers" all of the address space and pins nothing. */
 static inline struct cost mr_cost(size_t length)
 {
-	return COST2(mr, 1, mr_bytes, length == SIZE_MAX ? 0 : length);
+	return COST2(mr, 1, mr_bytes, length == SIZE_MAX ? 0 : bytes(length));
 }
 
 static inline struct cost cq_cost(int64_t cqe)

@@ -6,35 +6,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "intercept/contexts.h"
+/* Everything on these paths in one piece: call for call, a third of the cost was
+ * in the calls. */
+#define HOT __attribute__((flatten))
 
 __thread uint32_t gate_inside;
 
-static struct owner owner_of(struct library *library, struct ibv_context *context)
-{
-	struct context *entry;
-
-	if (!context)
-		return (struct owner){ 0, LEDGER_NAMELESS };
-	entry = context_find(context);
-	if (__builtin_expect(entry != NULL, 1))
-		return (struct owner){ entry->group, entry->device };
-	return (struct owner){ 0, ledger_device(&library->ledger, context->device->name) };
-}
-
-/* The line that DEBUG has shown since the first version, before QPs and MRs. */
-static void show_usage(struct library *library, enum object object)
-{
-	if (object == OBJECT_qp || object == OBJECT_mr)
-		log_write(&library->log, LOG_DEBUG,
-			  "从共享内存获取进程资源使用情况: PID=%d, QP=%llu, MR=%llu, Memory=%llu",
-			  (int)getpid(), (unsigned long long)ledger_used(&library->ledger, KIND_qp),
-			  (unsigned long long)ledger_used(&library->ledger, KIND_mr),
-			  (unsigned long long)ledger_used(&library->ledger, KIND_mr_bytes));
-}
-
 /* At most one line a second per process; the next one tells how many were not shown. */
-static void say_refusal(struct library *library, const char *verb, unsigned device,
+static __attribute__((noinline)) void say_refusal(struct library *library, const char *verb, unsigned device,
 			const struct ledger_refusal *refusal, bool tolerated)
 {
 	uint64_t number = __atomic_add_fetch(&library->refusals, 1, __ATOMIC_RELAXED);
@@ -72,19 +51,18 @@ static void say_out_of_order(struct library *library, const char *verb, int resu
 		  -result, library->config.fail_closed ? "refused" : "counted later");
 }
 
-/* Takes the cost by the mode in force; false when it is refused. */
-static bool take(struct library *library, const char *verb, unsigned device, const struct cost *cost)
+/* What the mode and the policy make of a charge that was not simply granted. */
+static __attribute__((noinline, cold)) bool judge(struct library *library, const char *verb,
+						  unsigned device, const struct cost *cost, int result,
+						  const struct ledger_refusal *refusal)
 {
-	struct ledger_refusal refusal;
 	bool tolerated = library->config.mode != MODE_ENFORCE;
-	int result = ledger_charge(&library->ledger, device, cost, &refusal);
 
-	if (__builtin_expect(result == 0, 1))
-		return true;
+	/* Neither logging nor the ledger touches errno. */
 	if (result == LEDGER_REFUSED) {
-		ledger_count_refused(&library->ledger, refusal.kind, tolerated);
+		ledger_count_refused(&library->ledger, refusal->kind, tolerated);
 		if (library->config.mode != MODE_AUDIT)
-			say_refusal(library, verb, device, &refusal, tolerated);
+			say_refusal(library, verb, device, refusal, tolerated);
 		if (!tolerated)
 			return false;
 		result = ledger_charge_forced(&library->ledger, device, cost);
@@ -98,77 +76,113 @@ static bool take(struct library *library, const char *verb, unsigned device, con
 	return true;
 }
 
-bool deal_wanted(struct deal *deal, enum object object, struct ibv_context *context)
+/* Takes the cost; false when it is refused. */
+static inline bool take(struct library *library, const char *verb, unsigned device,
+			const struct cost *cost)
 {
-	if (gate_nested(object))
-		return false;
-	deal->library = library_get();
-	/* This verb alone has one symbol for both ABIs: an unknown context is of the old one. */
-	if (object == OBJECT_comp_channel && !context_find(context))
-		return false;
-	return deal->library != NULL;
+	struct ledger_refusal refusal;
+	int result = ledger_charge(&library->ledger, device, cost, &refusal);
+
+	return __builtin_expect(result == 0, 1) ||
+	       judge(library, verb, device, cost, result, &refusal);
 }
 
-static bool open_owned(struct deal *deal, const char *verb, enum object object,
-		       struct ibv_context *context, struct owner owner, struct cost cost)
+/* The same at DEBUG, where every operation leaves a line; QPs and MRs have had
+ * theirs since the first version. */
+static __attribute__((noinline, cold)) bool take_aloud(struct library *library, const char *verb,
+						       enum object object, unsigned device,
+						       const struct cost *cost)
+{
+	if (object == OBJECT_qp || object == OBJECT_mr)
+		log_write(&library->log, LOG_DEBUG,
+			  "从共享内存获取进程资源使用情况: PID=%d, QP=%llu, MR=%llu, Memory=%llu",
+			  (int)getpid(), (unsigned long long)ledger_used(&library->ledger, KIND_qp),
+			  (unsigned long long)ledger_used(&library->ledger, KIND_mr),
+			  (unsigned long long)ledger_used(&library->ledger, KIND_mr_bytes));
+	if (!take(library, verb, device, cost))
+		return false;
+	log_write(&library->log, LOG_DEBUG, "%s: allowed", verb);
+	return true;
+}
+
+/* The rest of opening, once it is known whose the object is. */
+static inline bool open_for(struct deal *deal, const char *verb, enum object object,
+			    unsigned device, uint32_t owner)
 {
 	struct library *library = deal->library;
 
 	deal->verb = verb;
-	deal->object = object;
-	deal->context = context;
-	deal->owner = owner;
-	deal->cost = cost;
-	deal->qp_type = QP_NONE;
-	if (__builtin_expect(log_wants(&library->log, LOG_DEBUG), 0))
-		show_usage(library, object);
-	if (!take(library, verb, owner.device, &deal->cost)) {
+	deal->handle.object = (uint8_t)object;
+	deal->handle.device = (uint8_t)device;
+	deal->handle.owner = owner;
+	deal->handle.qp_type = deal->handle.qp_state = deal->handle.qp_port = QP_NONE;
+	if (__builtin_expect(log_wants(&library->log, LOG_DEBUG), 0) ?
+		    !take_aloud(library, verb, object, device, &deal->handle.cost) :
+		    !take(library, verb, device, &deal->handle.cost)) {
 		errno = library->config.deny_errno;
 		return false;
 	}
 	gate_inside |= 1u << object;
-	errno = deal->saved_errno;
 	return true;
 }
 
 /* Without a ledger nothing is looked up in it. */
-static bool open_closed(struct deal *deal)
+static inline bool closed(const struct library *library)
 {
-	deal->saved_errno = errno;
-	if (__builtin_expect(deal->library->phase != PHASE_CLOSED, 1))
+	if (__builtin_expect(library->phase != PHASE_CLOSED, 1))
 		return false;
-	errno = deal->library->config.deny_errno;
+	errno = library->config.deny_errno;
 	return true;
 }
 
-bool deal_open(struct deal *deal, const char *verb, enum object object,
-	       struct ibv_context *context, struct cost cost)
+bool gate_device(struct library *library, const char *verb, const char *name, unsigned *ret_device)
 {
-	return !open_closed(deal) && open_owned(deal, verb, object, context,
-						owner_of(deal->library, context), cost);
+	int device = ledger_device(&library->ledger, name);
+
+	*ret_device = device < 0 ? LEDGER_NAMELESS : (unsigned)device;
+	if (device >= 0)
+		return true;
+	say_out_of_order(library, verb, device);
+	if (!library->config.fail_closed)
+		return true;
+	errno = library->config.deny_errno;
+	return false;
 }
 
-bool deal_open_on_device(struct deal *deal, const char *verb, const char *device, struct cost cost)
+HOT bool deal_open(struct deal *deal, const char *verb, enum object object,
+	       struct ibv_context *context)
 {
-	struct owner owner = { 0, LEDGER_NAMELESS };
+	const struct context *entry = context ? context_find(context) : NULL;
+	unsigned device = LEDGER_NAMELESS;
 
-	if (open_closed(deal))
+	if (closed(deal->library))
 		return false;
-	owner.device = ledger_device(&deal->library->ledger, device);
-	return open_owned(deal, verb, OBJECT_ctx, NULL, owner, cost);
+	deal->context = context;
+	if (__builtin_expect(entry != NULL, 1))
+		return open_for(deal, verb, object, entry->device, entry->group);
+	if (context && !gate_device(deal->library, verb, context->device->name, &device))
+		return false;
+	return open_for(deal, verb, object, device, 0);
+}
+
+bool deal_open_on_device(struct deal *deal, const char *verb, const char *name)
+{
+	unsigned device;
+
+	if (closed(deal->library) || !gate_device(deal->library, verb, name, &device))
+		return false;
+	deal->context = NULL;
+	return open_for(deal, verb, OBJECT_ctx, device, 0);
 }
 
 void deal_abandon(struct deal *deal)
 {
-	int left = errno;
-
-	gate_inside &= ~(1u << deal->object);
-	ledger_refund(&deal->library->ledger, deal->owner.device, &deal->cost);
-	errno = left;
+	gate_inside &= ~(1u << deal->handle.object);
+	ledger_refund(&deal->library->ledger, deal->handle.device, &deal->handle.cost);
 }
 
 /* Takes or gives back the difference between two costs of the same kinds. */
-static bool adjust(struct library *library, const char *verb, unsigned device,
+static __attribute__((noinline, cold)) bool adjust(struct library *library, const char *verb, unsigned device,
 		   const struct cost *from, const struct cost *to)
 {
 	struct cost more = { 0 }, less = { 0 };
@@ -189,94 +203,44 @@ static bool adjust(struct library *library, const char *verb, unsigned device,
 	return true;
 }
 
-static bool equal(const struct cost *a, const struct cost *b)
+/* Destroys what must not be after all. */
+static __attribute__((noinline, cold)) void *undo(struct deal *deal, void *object, int reason)
 {
-	for (unsigned i = 0; i < a->count; i++)
-		if (a->amount[i] != b->amount[i])
-			return false;
-	return true;
-}
-
-static void qp_gauges(struct library *library, const struct handle *handle, bool alive)
-{
-	struct ledger *ledger = &library->ledger;
-
-	ledger_qp_type(ledger, handle->device, alive ? QP_NONE : handle->qp_type,
-		       alive ? handle->qp_type : QP_NONE);
-	ledger_qp_state(ledger, handle->device, alive ? QP_NONE : handle->qp_state,
-			alive ? handle->qp_state : QP_NONE);
-	ledger_qp_port(ledger, handle->device, alive ? QP_NONE : handle->qp_port,
-		       alive ? handle->qp_port : QP_NONE);
-}
-
-void *deal_settle(struct deal *deal, void *object, struct cost settled)
-{
-	struct library *library = deal->library;
-	struct handle handle = {
-		.key = object,
-		.owner = deal->owner.group,
-		.object = (uint8_t)deal->object,
-		.device = (uint8_t)deal->owner.device,
-		.qp_type = deal->qp_type,
-		.qp_state = deal->qp_type == QP_NONE ? QP_NONE : QP_RESET,
-		.qp_port = QP_NONE,
-		.cost = settled,
-	};
-	int left = library->config.deny_errno;
-
-	if (__builtin_expect(!equal(&deal->cost, &settled), 0) &&
-	    !adjust(library, deal->verb, deal->owner.device, &deal->cost, &settled))
-		goto undo;
-	deal->cost = settled;
-	if (__builtin_expect(handles_put(&library->handles, &handle) < 0, 0)) {
-		left = ENOMEM;
-		goto undo;
-	}
-	if (handle.qp_type != QP_NONE)
-		qp_gauges(library, &handle, true);
-	gate_inside &= ~(1u << deal->object);
-	if (__builtin_expect(log_wants(&library->log, LOG_DEBUG), 0))
-		log_write(&library->log, LOG_DEBUG, "%s: allowed", deal->verb);
-	errno = deal->saved_errno;
-	return object;
-
-undo:
-	object_undo(deal->object, deal->context, object);
+	object_undo((enum object)deal->handle.object, deal->context, object);
 	deal_abandon(deal);
-	errno = left;
+	errno = reason;
 	return NULL;
 }
 
-void release_open(struct release *release, enum object object, const void *key)
+HOT void *deal_settle(struct deal *deal, void *object)
 {
-	release->library = gate_nested(object) ? NULL : library_active();
-	if (release->library &&
-	    !handles_take(&release->library->handles, key, object, &release->handle))
-		release->library = NULL;
-	if (release->library)
-		gate_inside |= 1u << object;
+	struct library *library = deal->library;
+	struct handle *handle = &deal->handle;
+
+	handle->key = object;
+	if (__builtin_expect(handles_put(&library->handles, handle) < 0, 0))
+		return undo(deal, object, ENOMEM);
+	if (handle->qp_type != QP_NONE)
+		ledger_qp_appears(&library->ledger, handle->device, handle->qp_type,
+				  handle->qp_state);
+	gate_inside &= ~(1u << handle->object);
+	return object;
 }
 
-static void give_back(struct library *library, const struct handle *handle)
+void *deal_resettle(struct deal *deal, void *object, const struct cost *settled)
+{
+	if (!adjust(deal->library, deal->verb, deal->handle.device, &deal->handle.cost, settled))
+		return undo(deal, object, deal->library->config.deny_errno);
+	deal->handle.cost = *settled;
+	return deal_settle(deal, object);
+}
+
+HOT void gate_give_back(struct library *library, const struct handle *handle)
 {
 	if (handle->qp_type != QP_NONE)
-		qp_gauges(library, handle, false);
+		ledger_qp_vanishes(&library->ledger, handle->device, handle->qp_type,
+				   handle->qp_state, handle->qp_port);
 	ledger_refund(&library->ledger, handle->device, &handle->cost);
-}
-
-int release_close(struct release *release, int result)
-{
-	int left = errno;
-
-	if (!release->library)
-		return result;
-	gate_inside &= ~(1u << release->handle.object);
-	if (result == 0)
-		give_back(release->library, &release->handle);
-	else /* its place in the table has just become free */
-		handles_put(&release->library->handles, &release->handle);
-	errno = left;
-	return result;
 }
 
 static struct cost one(enum kind kind, uint64_t amount)
@@ -298,7 +262,6 @@ bool change_open(struct change *change, const char *verb, enum object object, co
 	struct library *library = library_active();
 	struct handle *handle = library ? handles_hold(&library->handles, key, object) : NULL;
 	uint64_t *amount = handle ? amount_of(handle, kind) : NULL;
-	int saved = errno;
 	bool granted = true;
 
 	*change = (struct change){ amount ? library : NULL, verb, key, object, 0, kind, 0, 0 };
@@ -314,7 +277,8 @@ bool change_open(struct change *change, const char *verb, enum object object, co
 		change->taken = after - change->before;
 		granted = take(library, verb, change->device, &more);
 	}
-	errno = granted ? saved : library->config.deny_errno;
+	if (!granted)
+		errno = library->config.deny_errno;
 	return granted;
 }
 
@@ -324,7 +288,6 @@ void change_force(struct change *change, uint64_t after)
 	uint64_t booked = change->before + change->taken;
 	struct handle *handle;
 	struct cost difference;
-	int left = errno;
 
 	if (!library)
 		return;
@@ -340,7 +303,6 @@ void change_force(struct change *change, uint64_t after)
 		*amount_of(handle, change->kind) = after;
 		handles_release(&library->handles, change->key);
 	}
-	errno = left;
 }
 
 bool change_close(struct change *change, uint64_t after)
@@ -349,12 +311,10 @@ bool change_close(struct change *change, uint64_t after)
 
 	if (change->library && after > booked) {
 		struct cost more = one(change->kind, after - booked);
-		int left = errno;
 
 		if (!take(change->library, change->verb, change->device, &more))
 			return false;
 		change->taken += after - booked;
-		errno = left;
 	}
 	change_force(change, after);
 	return true;
@@ -365,5 +325,5 @@ void gate_release_group(struct library *library, uint32_t group)
 	struct handle handle;
 
 	while (handles_take_owned(&library->handles, group, &handle))
-		give_back(library, &handle);
+		gate_give_back(library, &handle);
 }

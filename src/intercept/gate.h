@@ -13,11 +13,13 @@
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 
+#include "intercept/contexts.h"
 #include "intercept/handles.h"
 #include "intercept/library.h"
 
-/* Objects whose constructor or destructor this thread is in: what that one
- * calls in turn, by whatever name, is the same object. */
+/* Objects whose constructor this thread is in: what that one calls in turn, by
+ * whatever name, makes the same object. (Destructors need no such mark: the object
+ * is forgotten before the real one is called, and so unknown to a nested one.) */
 extern __thread uint32_t gate_inside __attribute__((tls_model("initial-exec")));
 
 static inline bool gate_nested(enum object object)
@@ -25,49 +27,85 @@ static inline bool gate_nested(enum object object)
 	return gate_inside >> object & 1;
 }
 
-/* Whom an object belongs to. */
-struct owner {
-	uint32_t group; /* of contexts; 0 = none */
-	unsigned device;
-};
-
 struct deal {
 	struct library *library;
 	const char *verb;
 	struct ibv_context *context;
-	struct owner owner;
-	enum object object;
-	int8_t qp_type; /* to be set before settling a QP */
-	struct cost cost;
-	int saved_errno;
+	struct handle handle; /* of the object to be: its cost is set before the deal is opened */
 };
 
 /* Whether this call is ours to judge: not nested, not switched off. */
-bool deal_wanted(struct deal *deal, enum object object, struct ibv_context *context);
+static inline bool deal_wanted(struct deal *deal, enum object object,
+			       const struct ibv_context *context)
+{
+	if (gate_nested(object))
+		return false;
+	deal->library = library_get();
+	/* This verb alone has one symbol for both ABIs: an unknown context is of the old one. */
+	if (object == OBJECT_comp_channel && !context_find(context))
+		return false;
+	return deal->library != NULL;
+}
 
-/* False: refused, and errno says so. context may be NULL for what belongs to none. */
+/* False: refused, and errno says so. context is NULL for what belongs to none. */
 bool deal_open(struct deal *deal, const char *verb, enum object object,
-	       struct ibv_context *context, struct cost cost);
+	       struct ibv_context *context);
 
 /* The same for a new context, which belongs to the device of that name. */
-bool deal_open_on_device(struct deal *deal, const char *verb, const char *device, struct cost cost);
+bool deal_open_on_device(struct deal *deal, const char *verb, const char *name);
 
 /* After a real call that made nothing. errno stays as that call left it. */
 void deal_abandon(struct deal *deal);
 
-/* After a real call that made one. The object, or NULL with errno set when what
- * it really took is over a limit: it was destroyed again. */
-void *deal_settle(struct deal *deal, void *object, struct cost settled);
+/* After a real call that made one: the object, or NULL with errno set when it
+ * cannot be kept. It was destroyed again then. */
+void *deal_settle(struct deal *deal, void *object);
+
+/* The same after what it took turned out to differ from what was asked for. */
+void *deal_resettle(struct deal *deal, void *object, const struct cost *settled);
+
+static inline void *deal_settle_at(struct deal *deal, void *object, const struct cost *settled)
+{
+	uint64_t difference = 0;
+
+	for (unsigned i = 0; i < COST_KINDS; i++)
+		difference |= deal->handle.cost.amount[i] ^ settled->amount[i];
+	if (__builtin_expect(difference != 0, 0))
+		return deal_resettle(deal, object, settled);
+	return deal_settle(deal, object);
+}
+
+/* The device's number in the ledger; false, with errno set, when the ledger is out
+ * of order and that means no. */
+bool gate_device(struct library *library, const char *verb, const char *name, unsigned *ret_device);
 
 struct release {
 	struct library *library; /* NULL: the object is not ours to release */
 	struct handle handle;
 };
 
-void release_open(struct release *release, enum object object, const void *key);
+void gate_give_back(struct library *library, const struct handle *handle);
+
+static inline void release_open(struct release *release, enum object object, const void *key)
+{
+	struct library *library = library_active();
+
+	if (library && !handles_take(&library->handles, key, object, &release->handle))
+		library = NULL;
+	release->library = library;
+}
 
 /* Returns result, which is 0 when the object is gone. */
-int release_close(struct release *release, int result);
+static inline int release_close(struct release *release, int result)
+{
+	if (__builtin_expect(!release->library, 0))
+		return result;
+	if (__builtin_expect(result == 0, 1))
+		gate_give_back(release->library, &release->handle);
+	else /* its place in the table has just become free */
+		handles_put(&release->library->handles, &release->handle);
+	return result;
+}
 
 /* A change of one amount of a live object: take what it needs more, then
  * settle at what it really has. */

@@ -33,7 +33,7 @@ static struct handle *probe(const struct handle_shard *shard, const void *key)
 	return &shard->slots[at];
 }
 
-static int grow(struct handle_shard *shard)
+static __attribute__((noinline, cold)) int grow(struct handle_shard *shard)
 {
 	struct handle_shard larger = *shard;
 	size_t bytes;
@@ -60,7 +60,7 @@ int handles_put(struct handles *handles, const struct handle *handle)
 	struct handle *slot;
 	int result = 0;
 
-	pthread_mutex_lock(&shard->lock);
+	lock_acquire(&shard->lock);
 	if (4 * (shard->count + 1) > 3 * shard->capacity)
 		result = grow(shard);
 	if (result == 0) {
@@ -68,7 +68,7 @@ int handles_put(struct handles *handles, const struct handle *handle)
 		shard->count += !slot->key;
 		*slot = *handle;
 	}
-	pthread_mutex_unlock(&shard->lock);
+	lock_release(&shard->lock);
 	return result;
 }
 
@@ -98,19 +98,19 @@ static struct handle *find(const struct handle_shard *shard, const void *key, en
 	return slot && slot->key && slot->object == object ? slot : NULL;
 }
 
-bool handles_take(struct handles *handles, const void *key, enum object object,
+__attribute__((flatten)) bool handles_take(struct handles *handles, const void *key, enum object object,
 		  struct handle *ret_handle)
 {
 	struct handle_shard *shard = shard_of(handles, key);
 	struct handle *slot;
 
-	pthread_mutex_lock(&shard->lock);
+	lock_acquire(&shard->lock);
 	slot = find(shard, key, object);
 	if (slot) {
 		*ret_handle = *slot;
 		erase(shard, slot);
 	}
-	pthread_mutex_unlock(&shard->lock);
+	lock_release(&shard->lock);
 	return slot != NULL;
 }
 
@@ -121,7 +121,7 @@ bool handles_take_owned(struct handles *handles, uint32_t owner, struct handle *
 	for (unsigned s = 0; s < HANDLE_SHARDS && !found; s++) {
 		struct handle_shard *shard = &handles->shard[s];
 
-		pthread_mutex_lock(&shard->lock);
+		lock_acquire(&shard->lock);
 		for (uint32_t i = 0; i < shard->capacity && !found; i++) {
 			if (!shard->slots[i].key || shard->slots[i].owner != owner)
 				continue;
@@ -129,7 +129,7 @@ bool handles_take_owned(struct handles *handles, uint32_t owner, struct handle *
 			erase(shard, &shard->slots[i]);
 			found = true;
 		}
-		pthread_mutex_unlock(&shard->lock);
+		lock_release(&shard->lock);
 	}
 	return found;
 }
@@ -139,14 +139,14 @@ struct handle *handles_hold(struct handles *handles, const void *key, enum objec
 	struct handle_shard *shard = shard_of(handles, key);
 	struct handle *slot;
 
-	pthread_mutex_lock(&shard->lock);
+	lock_acquire(&shard->lock);
 	slot = find(shard, key, object);
 	if (!slot)
-		pthread_mutex_unlock(&shard->lock);
+		lock_release(&shard->lock);
 	return slot;
 }
 
 void handles_release(struct handles *handles, const void *key)
 {
-	pthread_mutex_unlock(&shard_of(handles, key)->lock);
+	lock_release(&shard_of(handles, key)->lock);
 }

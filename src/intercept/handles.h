@@ -8,10 +8,10 @@
 #ifndef INTERCEPT_HANDLES_H
 #define INTERCEPT_HANDLES_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "ledger/kinds.h"
 
 enum object {
@@ -35,7 +35,7 @@ struct handle {
 enum { HANDLE_SHARDS = 16 };
 
 struct handle_shard {
-	pthread_mutex_t lock;
+	struct lock lock;
 	struct handle *slots;
 	uint32_t capacity; /* a power of two, or 0 */
 	uint32_t count;

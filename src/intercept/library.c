@@ -3,6 +3,7 @@
 #include "intercept/library.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,8 +115,14 @@ struct library *library_start(void)
 
 	if (!library)
 		library = state_make();
-	if (!library)
+	if (!library) {
+		static bool said;
+
+		if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
+			log_stderr("rdma_intercept: no memory that fork wipes (Linux before 4.14?); "
+				   "this process is not counted and not limited");
 		return NULL;
+	}
 	if (__atomic_compare_exchange_n(&library->phase, &phase, PHASE_STARTING, false,
 					__ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
 		/* A thread that ended in here would leave the others waiting. */

@@ -29,7 +29,7 @@ struct library {
 	struct log log;
 	struct ledger ledger;
 	struct handles handles;
-	pthread_mutex_t contexts_lock; /* for writers of the table in contexts.c */
+	struct lock contexts_lock; /* for writers of the table in contexts.c */
 	uint64_t last_refusal_second;
 	uint64_t refusals_unshown;
 	uint64_t refusals;
@@ -54,8 +54,12 @@ static inline struct library *library_get(void)
 /* The state only where it counts: for verbs that release or move. */
 static inline struct library *library_active(void)
 {
-	struct library *library = library_get();
+	struct library *library = __atomic_load_n(&library_state, __ATOMIC_ACQUIRE);
 
+	if (__builtin_expect(library != NULL, 1) &&
+	    __builtin_expect(__atomic_load_n(&library->phase, __ATOMIC_ACQUIRE) == PHASE_ACTIVE, 1))
+		return library;
+	library = library_start();
 	return library && library->phase == PHASE_ACTIVE ? library : NULL;
 }
 

@@ -54,7 +54,10 @@ void *real_helper(const char *soname, const char *name);
 
 /* The real function of a verb, with its type; may be NULL. */
 #define REAL(verb)                                                                                 \
-	((__typeof__(real_verbs.verb))(__atomic_load_n(&real_verbs.verb, __ATOMIC_ACQUIRE) ?:      \
-				       real_find(VERB_##verb)))
+	({                                                                                         \
+		__typeof__(real_verbs.verb) known =                                                \
+			__atomic_load_n(&real_verbs.verb, __ATOMIC_ACQUIRE);                       \
+		known ? known : (__typeof__(known))real_find(VERB_##verb);                         \
+	})
 
 #endif

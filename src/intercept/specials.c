@@ -23,7 +23,7 @@ static struct ibv_context *context_settle(struct deal *deal, struct ibv_context 
 		deal_abandon(deal);
 		return NULL;
 	}
-	result = context_add(deal->library, context, deal->owner.device, false);
+	result = context_add(deal->library, context, deal->handle.device, false);
 	if (result < 0) {
 		object_undo(OBJECT_ctx, context, context);
 		deal_abandon(deal);
@@ -31,8 +31,8 @@ static struct ibv_context *context_settle(struct deal *deal, struct ibv_context 
 		return NULL;
 	}
 	deal->context = context;
-	deal->owner.group = context_find(context)->group;
-	return deal_settle(deal, context, deal->cost);
+	deal->handle.owner = context_find(context)->group;
+	return deal_settle(deal, context);
 }
 
 struct ibv_context *wrap_ibv_open_device(struct ibv_device *device)
@@ -44,7 +44,8 @@ struct ibv_context *wrap_ibv_open_device(struct ibv_device *device)
 		return NULL;
 	if (!deal_wanted(&deal, OBJECT_ctx, NULL))
 		return real(device);
-	if (!deal_open_on_device(&deal, "ibv_open_device", device->name, COST1(ctx, 1)))
+	deal.handle.cost = COST1(ctx, 1);
+	if (!deal_open_on_device(&deal, "ibv_open_device", device->name))
 		return NULL;
 	return context_settle(&deal, real(device));
 }
@@ -59,7 +60,8 @@ struct ibv_context *wrap_verbs_open_device(struct ibv_device *device, void *priv
 		return NULL;
 	if (!deal_wanted(&deal, OBJECT_ctx, NULL))
 		return real(device, private_data);
-	if (!deal_open_on_device(&deal, "verbs_open_device", device->name, COST1(ctx, 1)))
+	deal.handle.cost = COST1(ctx, 1);
+	if (!deal_open_on_device(&deal, "verbs_open_device", device->name))
 		return NULL;
 	return context_settle(&deal, real(device, private_data));
 }
@@ -69,22 +71,29 @@ struct ibv_context *wrap_verbs_open_device(struct ibv_device *device, void *priv
 struct ibv_context *wrap_ibv_import_device(int cmd_fd)
 {
 	__typeof__(real_verbs.ibv_import_device) real = REAL(ibv_import_device);
-	struct library *library = library_active();
+	struct library *library = library_get();
 	struct ibv_context *context;
-	int saved = errno;
+	unsigned device;
+	int saved = errno, reason = ENOMEM;
 
 	if (!real)
 		return NULL;
+	if (library && library->phase == PHASE_CLOSED) {
+		errno = library->config.deny_errno;
+		return NULL;
+	}
 	context = real(cmd_fd);
 	if (!context || !library)
 		return context;
-	if (context_add(library, context, ledger_device(&library->ledger, context->device->name),
-			true) < 0) {
+	if (!gate_device(library, "ibv_import_device", context->device->name, &device))
+		reason = errno;
+	else if (context_add(library, context, device, true) == 0)
+		reason = 0;
+	if (reason) {
 		object_undo(OBJECT_ctx, context, context);
-		errno = ENOMEM;
-		return NULL;
+		context = NULL;
 	}
-	errno = saved;
+	errno = reason ? reason : saved;
 	return context;
 }
 
@@ -122,13 +131,13 @@ int wrap_ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *add
 		return IBV_REREG_MR_ERR_INPUT;
 	if (!(flags & IBV_REREG_MR_CHANGE_TRANSLATION))
 		return real(mr, flags, pd, addr, length, access);
-	if (!change_open(&change, "ibv_rereg_mr", OBJECT_mr, mr, KIND_mr_bytes, length))
+	if (!change_open(&change, "ibv_rereg_mr", OBJECT_mr, mr, KIND_mr_bytes, bytes(length)))
 		return IBV_REREG_MR_ERR_INPUT;
 	result = real(mr, flags, pd, addr, length, access);
 	/* Only these two leave the new registration in force; after any other the
 	 * old one counts until it is deregistered, usable or not. */
 	if (result == 0 || result == IBV_REREG_MR_ERR_DO_FORK_OLD)
-		change_force(&change, length);
+		change_force(&change, bytes(length));
 	else
 		change_force(&change, change.before);
 	return result;
@@ -198,7 +207,7 @@ int wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	__typeof__(real_verbs.ibv_modify_qp) real = REAL(ibv_modify_qp);
 	struct library *library;
 	struct handle *handle;
-	int result, left, port;
+	int result, left, port, state;
 
 	if (!real)
 		return EOPNOTSUPP;
@@ -211,16 +220,17 @@ int wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	if (!handle)
 		goto out;
 	port = handle->qp_port;
+	state = handle->qp_state;
 	if (mask & IBV_QP_PORT)
 		port = attr->port_num < QP_PORTS ? attr->port_num : QP_PORTS - 1;
 	if (mask & IBV_QP_STATE && (int)attr->qp_state < QP_STATES) {
-		ledger_qp_state(&library->ledger, handle->device, handle->qp_state,
-				(int)attr->qp_state);
-		handle->qp_state = (int8_t)attr->qp_state;
+		state = (int)attr->qp_state;
 		if (attr->qp_state == IBV_QPS_RESET)
 			port = QP_NONE;
 	}
-	ledger_qp_port(&library->ledger, handle->device, handle->qp_port, port);
+	ledger_qp_moves(&library->ledger, handle->device, handle->qp_state, state, handle->qp_port,
+			port);
+	handle->qp_state = (int8_t)state;
 	handle->qp_port = (int8_t)port;
 	handles_release(&library->handles, qp);
 out:
@@ -289,13 +299,14 @@ int wrap_rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **
 		return -1;
 	if (!deal_wanted(&deal, OBJECT_cm_id, NULL))
 		return real(channel, id, context, ps);
-	if (!deal_open(&deal, "rdma_create_id", OBJECT_cm_id, NULL, COST1(cm_id, 1)))
+	deal.handle.cost = COST1(cm_id, 1);
+	if (!deal_open(&deal, "rdma_create_id", OBJECT_cm_id, NULL))
 		return -1;
 	if (real(channel, id, context, ps)) {
 		deal_abandon(&deal);
 		return -1;
 	}
-	return deal_settle(&deal, *id, deal.cost) ? 0 : -1;
+	return deal_settle(&deal, *id) ? 0 : -1;
 }
 
 int wrap_rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv_pd *pd,
@@ -308,13 +319,14 @@ int wrap_rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struc
 		return -1;
 	if (!deal_wanted(&deal, OBJECT_cm_id, NULL))
 		return real(id, res, pd, attr);
-	if (!deal_open(&deal, "rdma_create_ep", OBJECT_cm_id, NULL, COST1(cm_id, 1)))
+	deal.handle.cost = COST1(cm_id, 1);
+	if (!deal_open(&deal, "rdma_create_ep", OBJECT_cm_id, NULL))
 		return -1;
 	if (real(id, res, pd, attr)) {
 		deal_abandon(&deal);
 		return -1;
 	}
-	return deal_settle(&deal, *id, deal.cost) ? 0 : -1;
+	return deal_settle(&deal, *id) ? 0 : -1;
 }
 
 int wrap_rdma_destroy_id(struct rdma_cm_id *id)
@@ -349,16 +361,11 @@ static bool request_refused(struct library *library, struct rdma_cm_event *event
 {
 	static __typeof__(rdma_reject) *reject;
 	static __typeof__(rdma_ack_cm_event) *acknowledge;
-	struct deal deal = { .library = library };
+	struct deal deal = { .library = library, .handle.cost = COST1(cm_id, 1) };
 	struct rdma_cm_id *id = event->id;
 
-	if (deal_open(&deal, "rdma_get_cm_event", OBJECT_cm_id, NULL, COST1(cm_id, 1))) {
-		struct handle handle = { .key = id, .object = OBJECT_cm_id, .qp_type = QP_NONE,
-					 .qp_state = QP_NONE, .qp_port = QP_NONE, .cost = deal.cost };
-
-		gate_inside &= ~(1u << OBJECT_cm_id);
-		if (handles_put(&library->handles, &handle) < 0)
-			ledger_refund(&library->ledger, LEDGER_NAMELESS, &deal.cost);
+	if (deal_open(&deal, "rdma_get_cm_event", OBJECT_cm_id, NULL)) {
+		deal_settle(&deal, id);
 		return false;
 	}
 	if (!reject)

@@ -11,10 +11,10 @@
 #include "intercept/gate.h"
 #include "intercept/prototypes.h"
 
-#define SAME deal.cost
-
 /* What only a QP has besides its cost. */
-#define NOTE_qp(deal, object) (deal).qp_type = qp_type_of((object)->qp_type);
+#define NOTE_qp(deal, object)                                                                      \
+	(deal).handle.qp_type = qp_type_of((object)->qp_type);                                     \
+	(deal).handle.qp_state = QP_RESET;
 #define NOTE_pd(deal, object)
 #define NOTE_mr(deal, object)
 #define NOTE_mw(deal, object)
@@ -30,8 +30,19 @@
 #define NOTE_umem(deal, object)
 #define NOTE_devx_obj(deal, object)
 
+/* The last column of a row: SAME, or what the finished object costs. */
+#define SETTLE(settled) SETTLE_(settled)
+#define SETTLE_(settled) SETTLE_##settled
+#define SETTLE_SAME return deal_settle(&deal, object);
+#define SETTLE_AT(taken)                                                                           \
+	{                                                                                          \
+		struct cost now = taken;                                                            \
+                                                                                                   \
+		return deal_settle_at(&deal, object, &now);                                        \
+	}
+
 /* `real` is the real function: an exported verb's, or an operation's as the provider set it. */
-#define CREATE_BODY(noun, verb, type, arguments, context, cost, settled)                           \
+#define CREATE_BODY(noun, verb, type, arguments, context, cost_, settled)                          \
 	struct deal deal;                                                                          \
 	type *object;                                                                              \
                                                                                                    \
@@ -39,7 +50,8 @@
 		return NULL;                                                                       \
 	if (!deal_wanted(&deal, OBJECT_##noun, context))                                           \
 		return real arguments;                                                             \
-	if (!deal_open(&deal, #verb, OBJECT_##noun, context, cost))                                \
+	deal.handle.cost = cost_;                                                                  \
+	if (!deal_open(&deal, #verb, OBJECT_##noun, context))                                      \
 		return NULL;                                                                       \
 	object = real arguments;                                                                   \
 	if (!object) {                                                                             \
@@ -47,7 +59,7 @@
 		return NULL;                                                                       \
 	}                                                                                          \
 	NOTE_##noun(deal, object)                                                                  \
-	return deal_settle(&deal, object, settled);
+	SETTLE(settled)
 
 #define DESTROY_BODY(noun)                                                                         \
 	struct release release;                                                                    \

@@ -10,8 +10,9 @@ struct ledger_backing {
 	 * still hold something, release_dead says how many it gave back. */
 	int (*charge)(struct ledger *ledger, unsigned device, const struct cost *cost, bool forced,
 		      struct ledger_refusal *ret_refusal);
-	int (*refund)(struct ledger *ledger, unsigned device, const struct cost *cost);
+	void (*refund)(struct ledger *ledger, unsigned device, const struct cost *cost);
 	int (*release_dead)(struct ledger *ledger);
+	uint64_t (*used)(struct ledger *ledger, enum kind kind);
 	int (*device)(struct ledger *ledger, const char *name);
 	void (*close)(struct ledger *ledger);
 };

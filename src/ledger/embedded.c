@@ -5,10 +5,10 @@
  * robust lock. How the file comes into being and is checked is in shmfile.c.
  *
  * Why SIGKILL at any instruction is harmless: under the lock a process writes
- * its own slot, sums in the header, and seats of the dead. If it dies there,
- * the next holder is told (EOWNERDEAD) and makes the sums anew from the slots
- * of the seats that are taken; the dead process's own slot, perhaps half
- * written, goes away with its seat.
+ * what it charged itself, sums, and seats of the dead. If it dies there, the
+ * next holder is told (EOWNERDEAD) and makes all sums anew from what the taken
+ * seats charged and returned; the dead process's own slot, perhaps half written,
+ * goes away with its seat.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,43 +24,80 @@
 /* How long a holder may stand still (stopped, frozen) before we go on without. */
 enum { STUCK_SECONDS = 2 };
 
+/* Two pointers into one structure: keep them two, rather than one and a long sum. */
+#define SEPARATE(pointer) __asm__("" : "+r"(pointer))
+
+/* Words that are looked at without the lock. */
 #define STORE(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELAXED)
 #define LOAD(word) __atomic_load_n(&(word), __ATOMIC_RELAXED)
-#define ADD(word, amount) STORE(word, (word) + (amount))
 
 static void sums_rebuild(struct layout_header *header)
 {
 	for (int kind = 0; kind < KIND_COUNT; kind++) {
-		STORE(header->used[kind], 0);
+		header->used[kind] = 0;
 		for (unsigned device = 0; device < LEDGER_DEVICES; device++)
-			STORE(header->device[device].used[kind], 0);
+			header->device[device].used[kind] = 0;
 	}
 	for (unsigned seat = 0; seat < header->seats_high; seat++) {
 		struct layout_slot *slot = layout_slot(header, seat);
 
 		if (header->seat[seat].state != SEAT_TAKEN)
 			continue;
+		memset(slot->used, 0, sizeof(slot->used));
 		for (unsigned device = 0; device < LEDGER_DEVICES; device++) {
-			if (!(slot->devices >> device & 1))
-				continue;
-			for (int kind = 0; kind < KIND_COUNT; kind++) {
-				ADD(header->used[kind], slot->device[device].used[kind]);
-				ADD(header->device[device].used[kind],
-				    slot->device[device].used[kind]);
+			struct layout_slot_device *row = &slot->device[device];
+
+			for (int kind = 0; kind < KIND_COUNT && slot->devices >> device & 1; kind++) {
+				uint64_t returned = LOAD(row->returned[kind]);
+				uint64_t held = row->charged[kind] - returned;
+
+				row->noticed[kind] = returned;
+				slot->used[kind] += held;
+				header->used[kind] += held;
+				header->device[device].used[kind] += held;
 			}
 		}
 	}
-	ADD(header->rebuilds, 1);
+	STORE(header->rebuilds, header->rebuilds + 1);
+}
+
+/* Takes what was returned of a kind out of the sums. Locked. */
+static inline void notice(struct layout_header *header, struct layout_slot *slot, unsigned device,
+			  unsigned kind)
+{
+	struct layout_slot_device *row = &slot->device[device];
+	/* Acquire: what was made room for is really gone. */
+	uint64_t returned = __atomic_load_n(&row->returned[kind], __ATOMIC_ACQUIRE);
+	uint64_t amount = returned - row->noticed[kind];
+
+	row->noticed[kind] = returned;
+	slot->used[kind] -= amount;
+	header->used[kind] -= amount;
+	header->device[device].used[kind] -= amount;
+}
+
+/* The same for everybody, before anybody is refused. Locked. */
+static void notice_all(struct layout_header *header, unsigned kind)
+{
+	for (unsigned seat = 0; seat < header->seats_high; seat++) {
+		struct layout_slot *slot = layout_slot(header, seat);
+
+		if (header->seat[seat].state != SEAT_TAKEN)
+			continue;
+		for (unsigned device = 0; device < LEDGER_DEVICES; device++)
+			if (slot->devices >> device & 1)
+				notice(header, slot, device, kind);
+	}
 }
 
 /* Adds amount, which may be "negative" modulo 2^64, wherever one kind is summed. */
-static inline void book(struct layout_header *header, struct layout_slot *slot, unsigned device,
-			unsigned kind, uint64_t amount)
+static void book(struct layout_header *header, struct layout_slot *slot, unsigned device,
+		 unsigned kind, uint64_t amount)
 {
-	ADD(slot->used[kind], amount);
-	ADD(slot->device[device].used[kind], amount);
-	ADD(header->used[kind], amount);
-	ADD(header->device[device].used[kind], amount);
+	slot->used[kind] += amount;
+	slot->device[device].charged[kind] += amount;
+	header->used[kind] += amount;
+	header->device[device].used[kind] += amount;
 }
 
 static void deferred_book(struct ledger *ledger)
@@ -69,13 +106,12 @@ static void deferred_book(struct ledger *ledger)
 		return;
 	for (unsigned device = 0; device < LEDGER_DEVICES; device++)
 		for (int kind = 0; kind < KIND_COUNT; kind++) {
-			int64_t amount = __atomic_exchange_n(&ledger->deferred[device][kind], 0,
-							     __ATOMIC_RELAXED);
+			uint64_t amount = __atomic_exchange_n(&ledger->deferred[device][kind], 0,
+							      __ATOMIC_RELAXED);
 
 			if (amount) {
-				STORE(ledger->slot->devices, ledger->slot->devices | 1ull << device);
-				book(ledger->header, ledger->slot, device, (unsigned)kind,
-				     (uint64_t)amount);
+				ledger->slot->devices |= 1ull << device;
+				book(ledger->header, ledger->slot, device, (unsigned)kind, amount);
 			}
 		}
 }
@@ -112,7 +148,7 @@ static inline int lock(struct ledger *ledger)
 		if (result < 0)
 			return result;
 	}
-	ADD(ledger->header->turns, 1);
+	ledger->header->turns++;
 	if (__builtin_expect(LOAD(ledger->deferred_any), 0) && ledger->slot)
 		deferred_book(ledger);
 	return 0;
@@ -123,38 +159,55 @@ static inline void unlock(struct ledger *ledger)
 	pthread_mutex_unlock(&ledger->header->lock);
 }
 
-static inline bool over(uint64_t used, uint64_t wanted, uint64_t limit)
+static bool over(uint64_t used, uint64_t wanted, uint64_t limit)
 {
-	return used > limit || wanted > limit - used;
+	return wanted && (used > limit || wanted > limit - used);
 }
 
-static bool find_refusal(const struct ledger *ledger, unsigned device, const struct cost *cost,
-			 struct ledger_refusal *ret)
+/* Whether one kind of a cost goes over a limit. Locked. */
+static bool refused(const struct ledger *ledger, unsigned device,
+					      unsigned kind, uint64_t wanted,
+					      struct ledger_refusal *ret)
 {
 	const struct layout_header *header = ledger->header;
-
-	for (unsigned i = 0; i < cost->count; i++) {
-		unsigned kind = cost->kind[i];
-		uint64_t wanted = cost->amount[i];
-		uint64_t used, limit;
+	const struct {
 		enum ledger_scope scope;
+		uint64_t used, limit;
+	} levels[] = {
+		{ SCOPE_PROCESS, ledger->slot->used[kind], ledger->limits->process[kind] },
+		{ SCOPE_DEVICE, header->device[device].used[kind], header->device[device].limit[kind] },
+		{ SCOPE_HOST, header->used[kind], header->limit[kind] },
+	};
 
-		if (!wanted)
-			continue;
-		if (over(used = ledger->slot->used[kind], wanted,
-			 limit = ledger->limits->process[kind]))
-			scope = SCOPE_PROCESS;
-		else if (over(used = header->device[device].used[kind], wanted,
-			      limit = header->device[device].limit[kind]))
-			scope = SCOPE_DEVICE;
-		else if (over(used = header->used[kind], wanted, limit = header->limit[kind]))
-			scope = SCOPE_HOST;
-		else
-			continue;
-		*ret = (struct ledger_refusal){ scope, kind, used, wanted, limit };
-		return true;
-	}
+	for (unsigned i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
+		if (over(levels[i].used, wanted, levels[i].limit)) {
+			*ret = (struct ledger_refusal){ levels[i].scope, kind, levels[i].used, wanted,
+							levels[i].limit };
+			return true;
+		}
 	return false;
+}
+
+/* When a limit is in the way, or seems to be: from the given kind on. Locked. */
+static __attribute__((noinline, cold)) int charge_carefully(struct ledger *ledger, unsigned device,
+							    const struct cost *cost, unsigned from,
+							    bool forced,
+							    struct ledger_refusal *ret_refusal)
+{
+	struct layout_header *header = ledger->header;
+	struct layout_slot *slot = ledger->slot;
+
+	for (unsigned i = from; i < cost->count; i++) {
+		notice_all(header, cost->kind[i]);
+		if (!forced &&
+		    refused(ledger, device, cost->kind[i], cost->amount[i], ret_refusal)) {
+			while (i-- > 0) /* all or nothing */
+				book(header, slot, device, cost->kind[i], -cost->amount[i]);
+			return LEDGER_REFUSED;
+		}
+		book(header, slot, device, cost->kind[i], cost->amount[i]);
+	}
+	return 0;
 }
 
 static int embedded_charge(struct ledger *ledger, unsigned device, const struct cost *cost,
@@ -162,38 +215,47 @@ static int embedded_charge(struct ledger *ledger, unsigned device, const struct 
 {
 	struct layout_header *header = ledger->header;
 	struct layout_slot *slot = ledger->slot;
+	struct layout_device *sums = &header->device[device];
+	struct layout_slot_device *own = &slot->device[device];
+	const uint64_t *process_limit = ledger->limits->process;
 	int result = lock(ledger);
 
-	if (result < 0)
+	if (__builtin_expect(result < 0, 0))
 		return result;
-	if (!forced && find_refusal(ledger, device, cost, ret_refusal)) {
-		unlock(ledger);
-		return LEDGER_REFUSED;
-	}
-	STORE(slot->devices, slot->devices | 1ull << device);
+	slot->devices |= 1ull << device;
+	SEPARATE(sums);
+	SEPARATE(own);
 	for (unsigned i = 0; i < cost->count; i++) {
 		unsigned kind = cost->kind[i];
+		uint64_t returned = LOAD(own->returned[kind]);
+		uint64_t change = cost->amount[i] - (returned - own->noticed[kind]);
+		uint64_t in_process = slot->used[kind] + change;
+		uint64_t on_device = sums->used[kind] + change;
+		uint64_t on_host = header->used[kind] + change;
 
-		book(header, slot, device, kind, cost->amount[i]);
-		if (slot->used[kind] > slot->peak[kind])
-			STORE(slot->peak[kind], slot->used[kind]);
-		if (header->used[kind] > header->peak[kind])
-			STORE(header->peak[kind], header->used[kind]);
+		if (__builtin_expect(in_process > process_limit[kind] ||
+					     on_device > sums->limit[kind] ||
+					     on_host > header->limit[kind], 0)) {
+			result = charge_carefully(ledger, device, cost, i, forced, ret_refusal);
+			break;
+		}
+		own->noticed[kind] = returned;
+		own->charged[kind] += cost->amount[i];
+		slot->used[kind] = in_process;
+		sums->used[kind] = on_device;
+		header->used[kind] = on_host;
 	}
 	unlock(ledger);
-	return 0;
+	return result;
 }
 
-static int embedded_refund(struct ledger *ledger, unsigned device, const struct cost *cost)
+static void embedded_refund(struct ledger *ledger, unsigned device, const struct cost *cost)
 {
-	int result = lock(ledger);
+	struct layout_slot_device *own = &ledger->slot->device[device];
 
-	if (result < 0)
-		return result;
 	for (unsigned i = 0; i < cost->count; i++)
-		book(ledger->header, ledger->slot, device, cost->kind[i], -cost->amount[i]);
-	unlock(ledger);
-	return 0;
+		__atomic_fetch_add(&own->returned[cost->kind[i]], cost->amount[i],
+				   __ATOMIC_RELEASE);
 }
 
 /* Locked. The slot is only read: until the seat is free it stays the truth. */
@@ -202,11 +264,13 @@ static void seat_release(struct layout_header *header, unsigned seat)
 	struct layout_slot *slot = layout_slot(header, seat);
 
 	for (unsigned device = 0; device < LEDGER_DEVICES; device++) {
-		if (!(slot->devices >> device & 1))
-			continue;
-		for (int kind = 0; kind < KIND_COUNT; kind++) {
-			ADD(header->used[kind], -slot->device[device].used[kind]);
-			ADD(header->device[device].used[kind], -slot->device[device].used[kind]);
+		const struct layout_slot_device *row = &slot->device[device];
+
+		for (int kind = 0; kind < KIND_COUNT && slot->devices >> device & 1; kind++) {
+			uint64_t summed = row->charged[kind] - row->noticed[kind];
+
+			header->used[kind] -= summed;
+			header->device[device].used[kind] -= summed;
 		}
 	}
 	STORE(header->seat[seat].state, SEAT_FREE);
@@ -219,7 +283,7 @@ static struct identity seat_identity(const struct layout_seat *seat)
 
 static bool identity_equal(const struct identity *a, const struct identity *b)
 {
-	return a->pid == b->pid && a->start == b->start && a->view == b->view;
+	return a->view && a->view == b->view && a->pid == b->pid && a->start == b->start;
 }
 
 /* /proc is asked without the lock; under it, the seat must still be the same. */
@@ -227,7 +291,7 @@ static int embedded_release_dead(struct ledger *ledger)
 {
 	struct layout_header *header = ledger->header;
 	unsigned high = LOAD(header->seats_high);
-	int released = 0;
+	int released = 0, saved = errno;
 
 	for (unsigned i = 0; i < high && i < LAYOUT_SEATS; i++) {
 		struct layout_seat *seat = &header->seat[i];
@@ -240,7 +304,7 @@ static int embedded_release_dead(struct ledger *ledger)
 			break;
 		if (seat->state == SEAT_TAKEN && seat->generation == generation) {
 			seat_release(header, i);
-			ADD(header->reaped, 1);
+			STORE(header->reaped, header->reaped + 1);
 			released++;
 		}
 		unlock(ledger);
@@ -248,7 +312,21 @@ static int embedded_release_dead(struct ledger *ledger)
 	if (released)
 		log_write(ledger->log, LOG_INFO, "gave back what %d ended process%s held", released,
 			  released == 1 ? "" : "es");
+	errno = saved;
 	return released;
+}
+
+static uint64_t embedded_used(struct ledger *ledger, enum kind kind)
+{
+	bool locked = lock(ledger) == 0;
+	uint64_t held = 0;
+
+	for (unsigned device = 0; device < LEDGER_DEVICES; device++)
+		held += ledger->slot->device[device].charged[kind] -
+			LOAD(ledger->slot->device[device].returned[kind]);
+	if (locked)
+		unlock(ledger);
+	return held;
 }
 
 static int embedded_device(struct ledger *ledger, const char *name)
@@ -279,8 +357,11 @@ static void embedded_close(struct ledger *ledger)
 
 	if (lock(ledger) < 0)
 		return;
-	for (int kind = 0; kind < KIND_COUNT; kind++)
+	for (int kind = 0; kind < KIND_COUNT; kind++) {
+		for (unsigned device = 0; device < LEDGER_DEVICES; device++)
+			notice(ledger->header, ledger->slot, device, (unsigned)kind);
 		holds |= ledger->slot->used[kind] != 0;
+	}
 	if (!holds)
 		STORE(ledger->header->seat[ledger->seat].state, SEAT_FREE);
 	unlock(ledger);
@@ -290,48 +371,67 @@ static const struct ledger_backing embedded_backing = {
 	.charge = embedded_charge,
 	.refund = embedded_refund,
 	.release_dead = embedded_release_dead,
+	.used = embedded_used,
 	.device = embedded_device,
 	.close = embedded_close,
 };
 
-/* One host or device limit: unset ones take our value, set ones stay. */
-static void limit_propose(const struct ledger *ledger, const char *scope, uint64_t *word, int kind,
-			  uint64_t wanted)
+/* The host's limit of a kind: the first that names one sets it. A default is
+ * only a default: it gives way to the first that was meant. Locked. */
+static void host_limit_propose(struct ledger *ledger, int kind)
 {
-	if (wanted == SIZE_UNLIMITED || *word == wanted)
+	struct layout_header *header = ledger->header;
+	uint64_t wanted = ledger->limits->host[kind], bit = 1ull << kind;
+	bool meant = !(ledger->limits->host_defaults & bit);
+
+	if (wanted == SIZE_UNLIMITED)
 		return;
-	if (*word == SIZE_UNLIMITED)
-		STORE(*word, wanted);
-	else
-		log_write(ledger->log, LOG_WARN,
-			  "%s limit %s=%llu is set already by an earlier process; "
+	if (header->limit[kind] == SIZE_UNLIMITED || (meant && header->defaults & bit)) {
+		STORE(header->defaults, meant ? header->defaults & ~bit : header->defaults | bit);
+		STORE(header->limit[kind], wanted);
+	}
+}
+
+/* Says which of our wishes were not granted. Not under the lock: a log may be slow. */
+static void limit_report(const struct ledger *ledger, const char *scope, int kind, uint64_t wanted,
+			 uint64_t stands)
+{
+	if (wanted != SIZE_UNLIMITED && wanted != stands)
+		log_write(ledger->log, LOG_WARN, "%s limit %s=%llu is set already by an earlier process; "
 			  "it stays, and %llu is not used", scope, kind_rows[kind].name,
-			  (unsigned long long)*word, (unsigned long long)wanted);
+			  (unsigned long long)stands, (unsigned long long)wanted);
 }
 
 static int limits_propose(struct ledger *ledger)
 {
 	const struct ledger_limits *limits = ledger->limits;
-	int device_of[LEDGER_DEVICES];
+	struct layout_device *rows[LEDGER_DEVICES];
 	int result;
 
 	for (unsigned i = 0; i < limits->devices; i++) {
-		device_of[i] = embedded_device(ledger, limits->device[i].name);
-		if (device_of[i] < 0)
-			return device_of[i];
+		result = embedded_device(ledger, limits->device[i].name);
+		if (result < 0)
+			return result;
+		rows[i] = &ledger->header->device[result];
 	}
 	result = lock(ledger);
 	if (result < 0)
 		return result;
 	for (int kind = 0; kind < KIND_COUNT; kind++) {
-		limit_propose(ledger, "host", &ledger->header->limit[kind], kind,
-			      limits->host[kind]);
+		host_limit_propose(ledger, kind);
 		for (unsigned i = 0; i < limits->devices; i++)
-			limit_propose(ledger, limits->device[i].name,
-				      &ledger->header->device[device_of[i]].limit[kind], kind,
-				      limits->device[i].limit[kind]);
+			if (rows[i]->limit[kind] == SIZE_UNLIMITED)
+				STORE(rows[i]->limit[kind], limits->device[i].limit[kind]);
 	}
 	unlock(ledger);
+	for (int kind = 0; kind < KIND_COUNT; kind++) {
+		if (!(limits->host_defaults >> kind & 1))
+			limit_report(ledger, "host", kind, limits->host[kind],
+				     LOAD(ledger->header->limit[kind]));
+		for (unsigned i = 0; i < limits->devices; i++)
+			limit_report(ledger, rows[i]->name, kind, limits->device[i].limit[kind],
+				     LOAD(rows[i]->limit[kind]));
+	}
 	return 0;
 }
 
@@ -353,7 +453,7 @@ static int seat_take(struct ledger *ledger, int fd, const struct identity *self)
 	STORE(header->seat[i].pid, self->pid);
 	STORE(header->seat[i].start, self->start);
 	STORE(header->seat[i].view, self->view);
-	ADD(header->seat[i].generation, 1);
+	STORE(header->seat[i].generation, header->seat[i].generation + 1);
 	/* Release: who sees the seat taken sees whose it is, and a clean slot. */
 	__atomic_store_n(&header->seat[i].state, SEAT_TAKEN, __ATOMIC_RELEASE);
 	if (i == header->seats_high)
@@ -392,6 +492,8 @@ static int join(struct ledger *ledger, int fd, const struct identity *self)
 	if (result < 0)
 		return result;
 	result = seat_take(ledger, fd, self);
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++) /* who looks now sees exact sums */
+		notice_all(ledger->header, kind);
 	unlock(ledger);
 	return result;
 }

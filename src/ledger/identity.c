@@ -76,7 +76,7 @@ bool identity_is_dead(const struct identity *who, uint64_t my_view)
 {
 	struct process_status status;
 
-	if (who->view != my_view)
+	if (!my_view || who->view != my_view)
 		return false;
 	if (kill(who->pid, 0) && errno == ESRCH)
 		return true;

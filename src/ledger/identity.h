@@ -14,7 +14,7 @@
 struct identity {
 	pid_t pid;
 	uint64_t start; /* clock ticks since boot; 0 where /proc cannot tell */
-	uint64_t view;	/* token of the namespaces in which the two are meant */
+	uint64_t view;	/* token of the namespaces in which the two are meant; 0 = unknown */
 };
 
 struct identity identity_self(void);

@@ -32,8 +32,10 @@ int kind_find(const char *name, size_t length);
 /* A number that differs where the rows differ: part of every shared layout. */
 uint64_t kinds_signature(void);
 
-/* What one object takes, all or nothing. No kind stands twice in it. */
+/* What one object takes, all or nothing. No kind stands twice in it, and no amount
+ * is above COST_MOST, so that sums cannot wrap around. */
 enum { COST_KINDS = 3 };
+#define COST_MOST (1ull << 60)
 
 struct cost {
 	uint8_t count;

@@ -5,10 +5,10 @@
  *   header | seats (who) | slots (how much), a slot per seat, page-aligned
  *
  * A slot is the truth about one process; the totals in the header are only
- * sums of slots and are rebuilt from them when a process died holding the
+ * sums over slots and are rebuilt from them when a process died holding the
  * lock. Seats and slots never move. Every field says who writes it; "locked"
- * means: whoever holds the lock. All words are read without the lock by
- * observers, so writers store them with relaxed atomics.
+ * means: whoever holds the lock. Observers in other processes read without it:
+ * each word is aligned and never torn, but two words may be of two moments.
  */
 #ifndef LEDGER_LAYOUT_H
 #define LEDGER_LAYOUT_H
@@ -62,29 +62,38 @@ struct layout_header {
 	uint64_t turns;			   /* locked; +1 for each holder: progress for those who wait */
 	uint64_t rebuilds;		   /* locked; holders that died */
 	uint64_t reaped;		   /* locked; seats given back for the dead */
+	uint64_t defaults;		   /* locked; bit k: limit[k] is nobody's wish yet */
 	uint32_t seats_high;		   /* locked; seats ever taken, only grows */
-	_Alignas(64) uint64_t limit[KIND_COUNT]; /* locked, once, by the first that sets it */
+	_Alignas(64) uint64_t limit[KIND_COUNT]; /* locked, by the first that names one */
 	uint64_t used[KIND_COUNT];		 /* locked; sum over the slots */
-	uint64_t peak[KIND_COUNT];		 /* locked; highest used */
 	_Alignas(64) struct layout_device device[LEDGER_DEVICES];
 	_Alignas(64) struct layout_seat seat[LAYOUT_SEATS];
 };
 
+/*
+ * What a process holds on a device is charged - returned. Charging is done under
+ * the lock, since it asks limits; returning is not, so that it costs nothing and
+ * cannot be held up. The sums follow when somebody who holds the lock notices:
+ * the owner at its next charge, anybody before a refusal. Until then they are too
+ * high by returned - noticed, never too low.
+ */
 struct layout_slot_device {
-	uint64_t used[KIND_COUNT];   /* the owner, locked */
+	uint64_t charged[KIND_COUNT];  /* the owner, locked; only grows */
+	uint64_t returned[KIND_COUNT]; /* the owner's threads, atomically (release), without the lock;
+					  only grows */
+	uint64_t noticed[KIND_COUNT];  /* locked; how much of returned has left the sums */
 	uint64_t qp_type[QP_TYPES];  /* the owner's threads, atomically, without the lock */
 	uint64_t qp_state[QP_STATES]; /* likewise */
 	uint64_t qp_port[QP_PORTS];  /* likewise */
 };
 
 struct layout_slot {
-	uint64_t used[KIND_COUNT];	      /* the owner, locked */
-	uint64_t peak[KIND_COUNT];	      /* the owner, locked */
+	uint64_t used[KIND_COUNT];	      /* locked; sum of charged - noticed over the devices */
 	uint64_t refused[KIND_COUNT];	      /* the owner's threads, atomically, without the lock */
 	uint64_t tolerated[KIND_COUNT];	      /* likewise: over a limit in mode warn or audit */
+	uint64_t devices;		      /* the owner, locked; bit d: device[d] was ever used */
 	uint64_t counter[LEDGER_COUNTERS];    /* likewise */
 	uint64_t cm_event[LEDGER_CM_EVENTS];  /* likewise */
-	uint64_t devices;		      /* the owner, locked; bit d: device[d] was ever used */
 	struct layout_slot_device device[LEDGER_DEVICES];
 } __attribute__((aligned(LAYOUT_PAGE)));
 
@@ -96,7 +105,7 @@ _Static_assert(sizeof(struct layout_signature) == 48, "a signature is compared a
 _Static_assert(sizeof(struct layout_seat) == 32, "two seats per cache line");
 _Static_assert(sizeof(struct layout_slot) % LAYOUT_PAGE == 0, "a slot is allocated by pages");
 _Static_assert(LEDGER_DEVICES <= 64, "devices are bits of a word");
-_Static_assert(KIND_COUNT <= UINT8_MAX, "a cost names kinds in a byte");
+_Static_assert(KIND_COUNT <= 64, "kinds are bits of a word");
 
 static inline off_t layout_slot_offset(unsigned seat)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The part of the ledger that is the same wherever the numbers live: when a
- * refusal is final, what happens to a refund that cannot be written, and the
+ * refusal is final, what happens to a charge that cannot be written, and the
  * gauges and counters in the process's own slot.
  */
 #include "ledger/ledger.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "ledger/backing.h"
@@ -55,12 +56,12 @@ void ledger_close(struct ledger *ledger)
 	ledger->backing->close(ledger);
 }
 
-unsigned ledger_device(struct ledger *ledger, const char *name)
+int ledger_device(struct ledger *ledger, const char *name)
 {
 	int device = ledger->backing->device(ledger, name);
 
-	if (device >= 0)
-		return (unsigned)device;
+	if (device != -ENOSPC)
+		return device;
 	log_write(ledger->log, LOG_WARN, "device %s: no room in the table of %d devices; "
 		  "its objects count for the process and the host only", name, LEDGER_DEVICES);
 	return LEDGER_NAMELESS;
@@ -73,16 +74,26 @@ const char *ledger_device_name(const struct ledger *ledger, unsigned device)
 	return name[0] ? name : "-";
 }
 
+/* Before a refusal is final, what the dead hold is given back. */
+static __attribute__((noinline, cold)) int charge_again(struct ledger *ledger, unsigned device,
+							const struct cost *cost,
+							struct ledger_refusal *ret_refusal)
+{
+	int result = LEDGER_REFUSED;
+
+	while (result == LEDGER_REFUSED && ret_refusal->scope != SCOPE_PROCESS &&
+	       ledger->backing->release_dead(ledger) > 0)
+		result = ledger->backing->charge(ledger, device, cost, false, ret_refusal);
+	return result;
+}
+
 int ledger_charge(struct ledger *ledger, unsigned device, const struct cost *cost,
 		  struct ledger_refusal *ret_refusal)
 {
-	int result;
+	int result = ledger->backing->charge(ledger, device, cost, false, ret_refusal);
 
-	do {
-		result = ledger->backing->charge(ledger, device, cost, false, ret_refusal);
-		if (result != LEDGER_REFUSED || ret_refusal->scope == SCOPE_PROCESS)
-			return result;
-	} while (ledger->backing->release_dead(ledger) > 0);
+	if (__builtin_expect(result == LEDGER_REFUSED, 0))
+		result = charge_again(ledger, device, cost, ret_refusal);
 	return result;
 }
 
@@ -91,49 +102,58 @@ int ledger_charge_forced(struct ledger *ledger, unsigned device, const struct co
 	return ledger->backing->charge(ledger, device, cost, true, NULL);
 }
 
-static void defer(struct ledger *ledger, unsigned device, const struct cost *cost, int64_t sign)
-{
-	for (unsigned i = 0; i < cost->count; i++)
-		__atomic_fetch_add(&ledger->deferred[device][cost->kind[i]],
-				   sign * (int64_t)cost->amount[i], __ATOMIC_RELAXED);
-	/* Release: whoever sees the flag sees the amounts. */
-	__atomic_store_n(&ledger->deferred_any, 1, __ATOMIC_RELEASE);
-}
-
 void ledger_refund(struct ledger *ledger, unsigned device, const struct cost *cost)
 {
-	if (ledger->backing->refund(ledger, device, cost) < 0)
-		defer(ledger, device, cost, -1);
+	ledger->backing->refund(ledger, device, cost);
 }
 
 void ledger_defer_charge(struct ledger *ledger, unsigned device, const struct cost *cost)
 {
-	defer(ledger, device, cost, +1);
+	for (unsigned i = 0; i < cost->count; i++)
+		__atomic_fetch_add(&ledger->deferred[device][cost->kind[i]], cost->amount[i],
+				   __ATOMIC_RELAXED);
+	/* Release: whoever sees the flag sees the amounts. */
+	__atomic_store_n(&ledger->deferred_any, 1, __ATOMIC_RELEASE);
 }
 
-static void move(uint64_t *gauge, int from, int to)
+static inline void up(uint64_t *gauge, int row)
 {
-	if (from == to)
-		return;
-	if (from != QP_NONE)
-		__atomic_fetch_sub(&gauge[from], 1, __ATOMIC_RELAXED);
-	if (to != QP_NONE)
-		__atomic_fetch_add(&gauge[to], 1, __ATOMIC_RELAXED);
+	if (row != QP_NONE)
+		__atomic_fetch_add(&gauge[row], 1, __ATOMIC_RELAXED);
 }
 
-void ledger_qp_type(struct ledger *ledger, unsigned device, int from, int to)
+static inline void down(uint64_t *gauge, int row)
 {
-	move(ledger->slot->device[device].qp_type, from, to);
+	if (row != QP_NONE)
+		__atomic_fetch_sub(&gauge[row], 1, __ATOMIC_RELAXED);
 }
 
-void ledger_qp_state(struct ledger *ledger, unsigned device, int from, int to)
+void ledger_qp_appears(struct ledger *ledger, unsigned device, int type, int state)
 {
-	move(ledger->slot->device[device].qp_state, from, to);
+	struct layout_slot_device *row = &ledger->slot->device[device];
+
+	up(row->qp_type, type);
+	up(row->qp_state, state);
 }
 
-void ledger_qp_port(struct ledger *ledger, unsigned device, int from, int to)
+void ledger_qp_vanishes(struct ledger *ledger, unsigned device, int type, int state, int port)
 {
-	move(ledger->slot->device[device].qp_port, from, to);
+	struct layout_slot_device *row = &ledger->slot->device[device];
+
+	down(row->qp_type, type);
+	down(row->qp_state, state);
+	down(row->qp_port, port);
+}
+
+void ledger_qp_moves(struct ledger *ledger, unsigned device, int from_state, int to_state,
+		     int from_port, int to_port)
+{
+	struct layout_slot_device *row = &ledger->slot->device[device];
+
+	up(row->qp_state, to_state);
+	down(row->qp_state, from_state);
+	up(row->qp_port, to_port);
+	down(row->qp_port, from_port);
 }
 
 void ledger_count(struct ledger *ledger, enum ledger_counter counter, uint64_t amount)
@@ -165,7 +185,7 @@ void ledger_count_refused(struct ledger *ledger, enum kind kind, bool tolerated)
 	__atomic_fetch_add(&row[kind], 1, __ATOMIC_RELAXED);
 }
 
-uint64_t ledger_used(const struct ledger *ledger, enum kind kind)
+uint64_t ledger_used(struct ledger *ledger, enum kind kind)
 {
-	return __atomic_load_n(&ledger->slot->used[kind], __ATOMIC_RELAXED);
+	return ledger->backing->used(ledger, kind);
 }

@@ -5,6 +5,7 @@
  * vector of kinds, all or nothing. The interface hides where the numbers live
  * (struct ledger_backing); today that is a shared file, see embedded.c.
  *
+ * Charging, refunding and counting leave errno alone.
  * Results: 0 is success, negative is -errno, positive is a documented outcome.
  */
 #ifndef LEDGER_LEDGER_H
@@ -46,6 +47,7 @@ enum ledger_counter {
 struct ledger_limits {
 	uint64_t process[KIND_COUNT];
 	uint64_t host[KIND_COUNT];
+	uint64_t host_defaults; /* bit k: host[k] is a default that nobody named */
 	unsigned devices;
 	struct ledger_device_limits {
 		char name[LEDGER_DEVICE_NAME];
@@ -94,7 +96,7 @@ struct ledger {
 	unsigned seat;
 	uint64_t view;
 	uint32_t deferred_any;
-	int64_t deferred[LEDGER_DEVICES][KIND_COUNT];
+	uint64_t deferred[LEDGER_DEVICES][KIND_COUNT]; /* charges that could not be written */
 };
 
 enum { LEDGER_PROBLEM = 320 };
@@ -106,8 +108,9 @@ int ledger_open(struct ledger *ledger, const struct ledger_options *options,
 /* Leaves, if nothing is held; otherwise the death of the process will tell. */
 void ledger_close(struct ledger *ledger);
 
-/* Number of the device, for the calls below; LEDGER_NAMELESS when the table is full. */
-unsigned ledger_device(struct ledger *ledger, const char *name);
+/* Number of the device, for the calls below: LEDGER_NAMELESS when the table is full,
+ * -errno when the ledger is out of order. */
+int ledger_device(struct ledger *ledger, const char *name);
 
 /* The name of a number; "-" for the nameless device. */
 const char *ledger_device_name(const struct ledger *ledger, unsigned device);
@@ -121,17 +124,18 @@ int ledger_charge(struct ledger *ledger, unsigned device, const struct cost *cos
 		  struct ledger_refusal *ret_refusal);
 int ledger_charge_forced(struct ledger *ledger, unsigned device, const struct cost *cost);
 
-/* Gives the cost back. Cannot fail: what cannot be written now is written later. */
+/* Gives the cost back. Waits for nobody and cannot fail. */
 void ledger_refund(struct ledger *ledger, unsigned device, const struct cost *cost);
 
 /* Books a charge for the next time that the ledger can be written. */
 void ledger_defer_charge(struct ledger *ledger, unsigned device, const struct cost *cost);
 
-/* Moves a QP between the rows of a gauge; QP_NONE on one side to add or remove. */
+/* The gauges of QPs by type, state and port; QP_NONE is no row. */
 enum { QP_NONE = -1 };
-void ledger_qp_type(struct ledger *ledger, unsigned device, int from, int to);
-void ledger_qp_state(struct ledger *ledger, unsigned device, int from, int to);
-void ledger_qp_port(struct ledger *ledger, unsigned device, int from, int to);
+void ledger_qp_appears(struct ledger *ledger, unsigned device, int type, int state);
+void ledger_qp_vanishes(struct ledger *ledger, unsigned device, int type, int state, int port);
+void ledger_qp_moves(struct ledger *ledger, unsigned device, int from_state, int to_state,
+		     int from_port, int to_port);
 
 void ledger_count(struct ledger *ledger, enum ledger_counter counter, uint64_t amount);
 void ledger_count_max(struct ledger *ledger, enum ledger_counter counter, uint64_t value);
@@ -139,6 +143,6 @@ void ledger_count_cm_event(struct ledger *ledger, unsigned event);
 void ledger_count_refused(struct ledger *ledger, enum kind kind, bool tolerated);
 
 /* What this process holds in total. */
-uint64_t ledger_used(const struct ledger *ledger, enum kind kind);
+uint64_t ledger_used(struct ledger *ledger, enum kind kind);
 
 #endif

@@ -151,6 +151,7 @@ static int check(int fd, const char *path, bool foreign_allowed, char problem[LE
 {
 	struct layout_signature seen;
 	struct stat status;
+	int result;
 
 	if (fstat(fd, &status))
 		return fail(-errno, problem, "shared memory %s: %s", path, strerror(errno));
@@ -162,8 +163,9 @@ static int check(int fd, const char *path, bool foreign_allowed, char problem[LE
 	if (pread(fd, &seen, sizeof(seen), 0) != (ssize_t)sizeof(seen))
 		return fail(-EINVAL, problem, "shared memory %s is truncated: %lld bytes", path,
 			    (long long)status.st_size);
-	if (check_signature(&seen, path, problem) < 0)
-		return -EPROTO;
+	result = check_signature(&seen, path, problem);
+	if (result < 0)
+		return result;
 	if (status.st_size != (off_t)LAYOUT_FILE_SIZE)
 		return fail(-EINVAL, problem, "shared memory %s is truncated: %lld of %lld bytes",
 			    path, (long long)status.st_size, (long long)LAYOUT_FILE_SIZE);

@@ -58,6 +58,14 @@ const struct layout_slot *ledger_view_seat(const struct ledger_view *view, unsig
 	return layout_slot(view->header, seat);
 }
 
+uint64_t ledger_view_held(const struct layout_slot *slot, unsigned device, enum kind kind)
+{
+	const struct layout_slot_device *row = &slot->device[device];
+	uint64_t returned = __atomic_load_n(&row->returned[kind], __ATOMIC_ACQUIRE);
+
+	return __atomic_load_n(&row->charged[kind], __ATOMIC_RELAXED) - returned;
+}
+
 uint64_t ledger_view_used(const struct ledger_view *view, int device, enum kind kind)
 {
 	uint64_t used = 0;
@@ -65,10 +73,9 @@ uint64_t ledger_view_used(const struct ledger_view *view, int device, enum kind 
 	for (unsigned seat = 0; seat < ledger_view_seats(view); seat++) {
 		const struct layout_slot *slot = ledger_view_seat(view, seat, NULL);
 
-		if (slot)
-			used += __atomic_load_n(device < 0 ? &slot->used[kind] :
-							     &slot->device[device].used[kind],
-						__ATOMIC_RELAXED);
+		for (int row = 0; slot && row < LEDGER_DEVICES; row++)
+			if (device < 0 || device == row)
+				used += ledger_view_held(slot, (unsigned)row, kind);
 	}
 	return used;
 }

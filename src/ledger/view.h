@@ -29,6 +29,8 @@ uint64_t ledger_view_used(const struct ledger_view *view, int device, enum kind 
 /* The living process in the seat: its slot and number, or NULL. Seats count up from 0. */
 const struct layout_slot *ledger_view_seat(const struct ledger_view *view, unsigned seat,
 					   pid_t *ret_pid);
+/* What one process holds on one device. */
+uint64_t ledger_view_held(const struct layout_slot *slot, unsigned device, enum kind kind);
 unsigned ledger_view_seats(const struct ledger_view *view);
 
 #endif

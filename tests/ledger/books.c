@@ -98,9 +98,19 @@ unsigned books_seats_taken(const struct layout_header *header)
 	return taken;
 }
 
-void books_die_with(pid_t parent)
+pid_t books_fork(void)
 {
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(0);
+	pid_t parent = getpid();
+	pid_t pid = fork();
+
+	if (pid < 0) {
+		perror("fork");
+		exit(1);
+	}
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(1);
+	}
+	return pid;
 }

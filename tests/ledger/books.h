@@ -11,6 +11,14 @@
 #include "ledger/layout.h"
 #include "ledger/ledger.h"
 
+#if defined(__SANITIZE_THREAD__)
+#define BOOKS_TSAN 1
+#elif defined(__has_feature)
+#define BOOKS_TSAN __has_feature(thread_sanitizer)
+#else
+#define BOOKS_TSAN 0
+#endif
+
 extern struct ledger_limits books_limits; /* none at first */
 
 /* Names the file after the test and this process, and removes it at exit(). */
@@ -28,7 +36,7 @@ unsigned books_drift(struct layout_header *header);
 
 unsigned books_seats_taken(const struct layout_header *header);
 
-/* In a new process: end with the test, however that ends. */
-void books_die_with(pid_t parent);
+/* fork(), whose child ends with the test, however that ends; the test ends if it fails. */
+pid_t books_fork(void);
 
 #endif

@@ -1,1 +1,343 @@
-int main(void) { return 0; }
+/* SPDX-License-Identifier: MIT */
+/*
+ * A storm of SIGKILL: workers of two threads each charge and refund at random
+ * against limits that they meet often, leave and join again, and are killed
+ * at random moments. Between kills the sums are audited under the lock; when
+ * all have ended, everything must be zero.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "books.h"
+#include "harness.h"
+
+enum {
+	WORKERS = 12,
+	THREADS = 2,
+	DEVICES = 3,
+	HELD_MAX = 6,	 /* charges that a thread holds at once */
+	ROUNDS_MAX = 20000, /* after which a worker leaves by itself */
+	WORKER_NICE = 10, /* or the killer would mostly wait for a processor */
+	PAUSE_MAX_US = 3000, /* between two bursts */
+	BURST_MAX = 4,	     /* kills at once */
+	SECONDS_DEFAULT = 60,
+	AUDITS_PER_SECOND = 5,
+	LOCK_SECONDS = 5,
+	ATTEMPTS_MAX = 10, /* of an audit */
+};
+
+enum { AUDIT_GOOD, AUDIT_BAD, AUDIT_AGAIN };
+
+/* Shared with the workers, who may be killed while they count: lower bounds. */
+struct tally {
+	uint64_t joins, leaves, charges, refusals, faults;
+	unsigned latest; /* who came to the ledger last: likely to be inside it */
+};
+
+static struct tally *tally;
+static pid_t workers[WORKERS];
+static unsigned self; /* a worker's number */
+static struct ledger ledger; /* of a worker or an auditor; never of the main process till the end */
+
+static void count(uint64_t *word)
+{
+	__atomic_fetch_add(word, 1, __ATOMIC_RELAXED);
+}
+
+static unsigned below(unsigned *seed, unsigned limit)
+{
+	return (unsigned)rand_r(seed) % limit;
+}
+
+/* ---- a worker ---- */
+
+struct holding {
+	unsigned device;
+	struct cost cost;
+};
+
+static struct holding holding_invent(unsigned *seed)
+{
+	struct holding holding = { .device = below(seed, DEVICES) };
+
+	if (below(seed, 2))
+		holding.cost = COST3(qp, 1 + below(seed, 3), send_wr, below(seed, 300), recv_wr,
+				     below(seed, 300));
+	else
+		holding.cost = COST2(mr, 1, mr_bytes, 4096u * (1 + below(seed, 64)));
+	return holding;
+}
+
+/* A refusal must be right by its own numbers, and a fault must not be. */
+static bool charge(const struct holding *holding)
+{
+	struct ledger_refusal refusal;
+	int result;
+
+	__atomic_store_n(&tally->latest, self, __ATOMIC_RELAXED);
+	result = ledger_charge(&ledger, holding->device, &holding->cost, &refusal);
+	if (result == LEDGER_REFUSED) {
+		count(&tally->refusals);
+		if (!CHECK(refusal.used <= refusal.limit &&
+			   refusal.used + refusal.wanted > refusal.limit,
+			   "refused %s: %lld used, %lld wanted, %lld allowed",
+			   kind_rows[refusal.kind].name, (long long)refusal.used,
+			   (long long)refusal.wanted, (long long)refusal.limit))
+			count(&tally->faults);
+		return false;
+	}
+	count(CHECK(result == 0, "charge: %d", result) ? &tally->charges : &tally->faults);
+	return result == 0;
+}
+
+static void *work(void *argument)
+{
+	unsigned seed = *(unsigned *)argument;
+	struct holding held[HELD_MAX];
+	unsigned holds = 0;
+
+	for (unsigned rounds = below(&seed, ROUNDS_MAX); rounds; rounds--) {
+		if (holds < HELD_MAX && below(&seed, 2)) {
+			held[holds] = holding_invent(&seed);
+			holds += charge(&held[holds]);
+		} else if (holds) {
+			holds--;
+			ledger_refund(&ledger, held[holds].device, &held[holds].cost);
+		}
+	}
+	while (holds--)
+		ledger_refund(&ledger, held[holds].device, &held[holds].cost);
+	return NULL;
+}
+
+/* Joins, works, leaves; returns if it was not killed meanwhile. */
+static void career(unsigned *seed)
+{
+	pthread_t thread[THREADS];
+	unsigned seeds[THREADS];
+
+	if (!books_join(&ledger)) {
+		count(&tally->faults);
+		return;
+	}
+	count(&tally->joins);
+	for (unsigned i = 0; i < THREADS; i++) {
+		seeds[i] = (unsigned)rand_r(seed);
+		pthread_create(&thread[i], NULL, work, &seeds[i]);
+	}
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(thread[i], NULL);
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		if (!CHECK(ledger_used(&ledger, kind) == 0, "%s: %lld left over",
+			   kind_rows[kind].name, (long long)ledger_used(&ledger, kind)))
+			count(&tally->faults);
+	books_leave(&ledger);
+	count(&tally->leaves);
+}
+
+static pid_t process_start(void (*run)(unsigned argument), unsigned argument)
+{
+	pid_t pid = books_fork();
+
+	if (pid == 0) {
+		run(argument);
+		_exit(0);
+	}
+	return pid;
+}
+
+static void worker_run(unsigned number)
+{
+	unsigned seed = (unsigned)getpid();
+
+	self = number;
+	setpriority(PRIO_PROCESS, 0, WORKER_NICE);
+	for (;;)
+		career(&seed);
+}
+
+static int process_wait(pid_t pid)
+{
+	int status = 0;
+
+	waitpid(pid, &status, 0);
+	return status;
+}
+
+/* ---- the audit ---- */
+
+/* While nobody is being killed, so every seat that is taken is of a living process. */
+static void audit_run(unsigned attempt)
+{
+	struct timespec until;
+	struct layout_header *header;
+	unsigned bad = 0;
+	int result;
+
+	if (!CHECK(attempt < ATTEMPTS_MAX) || !books_join(&ledger))
+		_exit(AUDIT_BAD);
+	header = ledger.header;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += LOCK_SECONDS;
+	result = pthread_mutex_timedlock(&header->lock, &until);
+	/* Only a join can rebuild: leave the lock as it was found, by dying with it. */
+	if (result == EOWNERDEAD)
+		_exit(AUDIT_AGAIN);
+	if (!CHECK(result == 0, "the lock: error %d", result))
+		_exit(AUDIT_BAD);
+	bad += books_drift(header);
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		bad += !CHECK(header->used[kind] <= header->limit[kind] &&
+			      header->peak[kind] <= header->limit[kind],
+			      "%s: %lld, at most %lld, of %lld", kind_rows[kind].name,
+			      (long long)header->used[kind], (long long)header->peak[kind],
+			      (long long)header->limit[kind]);
+	bad += !CHECK(books_seats_taken(header) <= WORKERS + 1, "%u seats are taken",
+		      books_seats_taken(header));
+	pthread_mutex_unlock(&header->lock);
+	ledger_close(&ledger);
+	_exit(bad ? AUDIT_BAD : AUDIT_GOOD);
+}
+
+static bool audit(void)
+{
+	unsigned attempt = 0;
+	int status;
+
+	do {
+		status = process_wait(process_start(audit_run, attempt++));
+	} while (WIFEXITED(status) && WEXITSTATUS(status) == AUDIT_AGAIN);
+	return CHECK(WIFEXITED(status) && WEXITSTATUS(status) == AUDIT_GOOD, "audit: status %#x",
+		     status);
+}
+
+/* With everybody gone, one join must find nothing. */
+static unsigned final_drift(void)
+{
+	unsigned drift;
+
+	if (!books_join(&ledger))
+		return 1;
+	drift = books_drift(ledger.header);
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		drift += !CHECK(ledger.header->used[kind] == 0, "%s: %lld at the end",
+				kind_rows[kind].name, (long long)ledger.header->used[kind]);
+	drift += !CHECK(books_seats_taken(ledger.header) == 1);
+	printf("rebuilt after %llu deaths with the lock, %llu seats given back\n",
+	       (unsigned long long)ledger.header->rebuilds,
+	       (unsigned long long)ledger.header->reaped);
+	books_leave(&ledger);
+	return drift;
+}
+
+/* ---- the storm ---- */
+
+static void workers_start(void)
+{
+	for (unsigned i = 0; i < WORKERS; i++)
+		if (!workers[i])
+			workers[i] = process_start(worker_run, i);
+}
+
+/* Kills those of the set and waits until they have ended; how many they were. */
+static unsigned workers_kill(unsigned set)
+{
+	unsigned kills = 0;
+
+	for (unsigned i = 0; i < WORKERS; i++)
+		if (set >> i & 1)
+			kill(workers[i], SIGKILL);
+	for (unsigned i = 0; i < WORKERS; i++) {
+		int status;
+
+		if (!(set >> i & 1))
+			continue;
+		status = process_wait(workers[i]);
+		workers[i] = 0;
+		kills++;
+		if (!CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
+			   "a worker ended with status %#x", status))
+			count(&tally->faults);
+	}
+	return kills;
+}
+
+static unsigned victims_choose(void)
+{
+	unsigned set = 1u << __atomic_load_n(&tally->latest, __ATOMIC_RELAXED);
+
+	for (int more = rand() % BURST_MAX; more; more--)
+		set |= 1u << rand() % WORKERS;
+	return set;
+}
+
+static void storm(double seconds)
+{
+	double start = seconds_now(), now, next_audit = start;
+	unsigned kills = 0, audits = 0, bad_audits = 0;
+
+	while ((now = seconds_now()) < start + seconds) {
+		workers_start();
+		if (now >= next_audit) {
+			bad_audits += !audit();
+			audits++;
+			next_audit = now + 1.0 / AUDITS_PER_SECOND;
+		}
+		usleep((useconds_t)(rand() % PAUSE_MAX_US));
+		kills += workers_kill(victims_choose());
+	}
+	workers_start();
+	kills += workers_kill((1u << WORKERS) - 1);
+	printf("%.0f s: %u kills, %u audits, %u of them bad\n", seconds, kills, audits, bad_audits);
+	tally->faults += bad_audits;
+}
+
+static double duration(int argc, char **argv)
+{
+	double seconds = argc > 1 ? atof(argv[1]) : SECONDS_DEFAULT;
+	const char *shorter = getenv("RDMA_INTERCEPT_TEST_SECONDS");
+
+	return shorter && atof(shorter) < seconds ? atof(shorter) : seconds;
+}
+
+static void limits_set(void)
+{
+	books_limits.host[KIND_qp] = 90;
+	books_limits.host[KIND_send_wr] = 8000;
+	books_limits.host[KIND_mr] = 50;
+	books_limits.host[KIND_mr_bytes] = 7u << 20;
+	books_limits.process[KIND_qp] = 15;
+	ledger_limits_device(&books_limits, "fake0", 5)->limit[KIND_qp] = 40;
+	ledger_limits_device(&books_limits, "fake1", 5)->limit[KIND_recv_wr] = 4000;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned drift;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (BOOKS_TSAN)
+		skip("the thread sanitizer takes EOWNERDEAD of a timed lock for a failure");
+	tally = mmap(NULL, sizeof(*tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
+	if (tally == MAP_FAILED)
+		return 1;
+	srand((unsigned)getpid());
+	books_init("storm");
+	limits_set();
+	storm(duration(argc, argv));
+	drift = final_drift();
+	printf("%llu joins, %llu leaves, %llu charges, %llu refusals, %llu faults; drift %u\n",
+	       (unsigned long long)tally->joins, (unsigned long long)tally->leaves,
+	       (unsigned long long)tally->charges, (unsigned long long)tally->refusals,
+	       (unsigned long long)tally->faults, drift);
+	return drift || tally->faults ? 1 : 0;
+}

@@ -102,9 +102,8 @@ static uint64_t seen_of(const struct layout_slot *slot, int device, const struct
 {
 	const struct layout_slot_device *row = &slot->device[device];
 
-	return __atomic_load_n(column->is_type ? &row->qp_type[column->index] :
-						 &row->used[column->index],
-			       __ATOMIC_RELAXED);
+	return column->is_type ? __atomic_load_n(&row->qp_type[column->index], __ATOMIC_RELAXED) :
+				 ledger_view_held(slot, (unsigned)device, column->index);
 }
 
 /* Prints the row; false when the ledger says anything else than made. */
@@ -132,10 +131,6 @@ static bool same(const char *device_name, const struct made *made, const char *s
 
 		printf("%*" PRIu64, column->width, seen);
 		equal &= seen == wanted;
-		/* One device only: the total of the process is the same number. */
-		if (!column->is_type)
-			equal &= __atomic_load_n(&slot->used[column->index], __ATOMIC_RELAXED) ==
-				 wanted;
 	}
 	printf("  %s  %s\n", equal ? "一致  " : "不一致", step);
 	if (!equal) {
@@ -273,7 +268,7 @@ static int count(const char *wanted)
 /*
  * Lines on stdin, and the answers on stdout:
  *   qp      creates a QP and keeps it: "ok", or "refused" and the reason
- *   used    QPs of all living processes by the ledger, and the sum kept in it
+ *   used    QPs of all living processes by the ledger
  *   quit    destroys everything and ends, as does the end of the input
  * Ends by itself after a minute: nobody shall have to look for it.
  */
@@ -300,8 +295,7 @@ static int worker(const char *wanted)
 				printf("refused %s\n", strerror(errno));
 			}
 		} else if (!strcmp(line, "used\n") && ledger_look(&view) == 0) {
-			printf("%" PRIu64 " %" PRIu64 "\n", ledger_view_used(&view, -1, KIND_qp),
-			       __atomic_load_n(&view.header->used[KIND_qp], __ATOMIC_RELAXED));
+			printf("%" PRIu64 "\n", ledger_view_used(&view, -1, KIND_qp));
 			ledger_view_close(&view);
 		} else {
 			printf("error\n");
@@ -388,16 +382,13 @@ static void qp_row(struct peer *peer, bool wanted, const char *step)
 	row(peer_qp(peer) == wanted, step);
 }
 
-/* Both the sum over the living and, where nobody died unseen, the sum that is kept. */
-static void used_row(uint64_t wanted, bool kept_too, const char *step)
+static void used_row(uint64_t wanted, const char *step)
 {
 	struct ledger_view view;
 	bool good = false;
 
 	if (ledger_look(&view) == 0) {
-		good = ledger_view_used(&view, -1, KIND_qp) == wanted &&
-		       (!kept_too ||
-			__atomic_load_n(&view.header->used[KIND_qp], __ATOMIC_RELAXED) == wanted);
+		good = ledger_view_used(&view, -1, KIND_qp) == wanted;
 		ledger_view_close(&view);
 	}
 	row(good, step);
@@ -408,17 +399,17 @@ static void share_limit(struct peer *a, struct peer *b)
 	printf("两个进程共享全局限制（%d个QP）:\n", HOST_LIMIT);
 	qp_row(a, true, "进程A创建第1个QP");
 	qp_row(a, true, "进程A创建第2个QP");
-	used_row(2, true, "共享内存: QP=2");
+	used_row(2, "共享内存: QP=2");
 	qp_row(b, true, "进程B创建第1个QP");
-	used_row(3, true, "共享内存: QP=3");
+	used_row(3, "共享内存: QP=3");
 	qp_row(b, false, "进程B的第2个QP被拦截");
 	qp_row(a, false, "进程A的第3个QP被拦截");
-	used_row(3, true, "共享内存: QP=3");
+	used_row(3, "共享内存: QP=3");
 	row(peer_end(a, 0) == 0, "进程A正常结束");
-	used_row(1, true, "共享内存: QP=1");
+	used_row(1, "共享内存: QP=1");
 	qp_row(b, true, "进程B创建第2个QP");
 	qp_row(b, true, "进程B创建第3个QP");
-	used_row(3, true, "共享内存: QP=3");
+	used_row(3, "共享内存: QP=3");
 }
 
 static void kill_and_return(struct peer *b, struct peer *c)
@@ -427,7 +418,7 @@ static void kill_and_return(struct peer *b, struct peer *c)
 
 	printf("进程被SIGKILL终止后配额恢复:\n");
 	row(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "进程B被SIGKILL终止");
-	used_row(0, false, "共享内存: 存活进程QP=0");
+	used_row(0, "共享内存: 存活进程QP=0");
 	if (!peer_start(c)) {
 		row(false, "进程C启动");
 		return;
@@ -435,9 +426,9 @@ static void kill_and_return(struct peer *b, struct peer *c)
 	for (int i = 0; i < HOST_LIMIT; i++)
 		qp_row(c, true, "进程C创建QP");
 	qp_row(c, false, "进程C的下一个QP被拦截");
-	used_row(HOST_LIMIT, true, "共享内存: QP=3");
+	used_row(HOST_LIMIT, "共享内存: QP=3");
 	row(peer_end(c, 0) == 0, "进程C正常结束");
-	used_row(0, true, "共享内存: QP=0");
+	used_row(0, "共享内存: QP=0");
 }
 
 static void peers(void)
