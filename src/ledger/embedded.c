@@ -148,7 +148,7 @@ static inline int lock(struct ledger *ledger)
 		if (result < 0)
 			return result;
 	}
-	ledger->header->turns++;
+	STORE(ledger->header->turns, ledger->header->turns + 1);
 	if (__builtin_expect(LOAD(ledger->deferred_any), 0) && ledger->slot)
 		deferred_book(ledger);
 	return 0;
@@ -222,7 +222,8 @@ static int embedded_charge(struct ledger *ledger, unsigned device, const struct 
 
 	if (__builtin_expect(result < 0, 0))
 		return result;
-	slot->devices |= 1ull << device;
+	if (__builtin_expect(!(slot->devices >> device & 1), 0))
+		slot->devices |= 1ull << device;
 	SEPARATE(sums);
 	SEPARATE(own);
 	for (unsigned i = 0; i < cost->count; i++) {

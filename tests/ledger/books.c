@@ -52,13 +52,17 @@ void books_leave(struct ledger *ledger)
 	shmfile_unmap(ledger->header);
 }
 
+/* What the sums should hold of one device; what was returned leaves them when it is noticed. */
 static uint64_t slots_sum(struct layout_header *header, unsigned device, unsigned kind)
 {
 	uint64_t sum = 0;
 
-	for (unsigned seat = 0; seat < header->seats_high; seat++)
+	for (unsigned seat = 0; seat < header->seats_high; seat++) {
+		const struct layout_slot_device *row = &layout_slot(header, seat)->device[device];
+
 		if (header->seat[seat].state == SEAT_TAKEN)
-			sum += layout_slot(header, seat)->device[device].used[kind];
+			sum += row->charged[kind] - row->noticed[kind];
+	}
 	return sum;
 }
 
@@ -80,12 +84,38 @@ static unsigned kind_drift(struct layout_header *header, unsigned kind)
 	return drift;
 }
 
+/* A slot's own sum, and what was noticed, returned and charged of a kind: in this order. */
+static unsigned slot_drift(const struct layout_slot *slot, unsigned kind)
+{
+	uint64_t sum = 0;
+	unsigned drift = 0;
+
+	for (unsigned device = 0; device < LEDGER_DEVICES; device++) {
+		const struct layout_slot_device *row = &slot->device[device];
+		uint64_t noticed = row->noticed[kind], charged = row->charged[kind];
+		uint64_t returned = __atomic_load_n(&row->returned[kind], __ATOMIC_RELAXED);
+
+		sum += charged - noticed;
+		drift += !CHECK(noticed <= returned && returned <= charged,
+				"%s: charged %lld, returned %lld, noticed %lld",
+				kind_rows[kind].name, (long long)charged, (long long)returned,
+				(long long)noticed);
+	}
+	drift += !CHECK(slot->used[kind] == sum, "%s of a process: %lld, not %lld",
+			kind_rows[kind].name, (long long)slot->used[kind], (long long)sum);
+	return drift;
+}
+
 unsigned books_drift(struct layout_header *header)
 {
 	unsigned drift = 0;
 
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
 		drift += kind_drift(header, kind);
+	for (unsigned seat = 0; seat < header->seats_high; seat++)
+		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+			if (header->seat[seat].state == SEAT_TAKEN)
+				drift += slot_drift(layout_slot(header, seat), kind);
 	return drift;
 }
 

@@ -31,7 +31,7 @@ bool books_join(struct ledger *ledger);
 /* Leaves, and forgets the mapping, which ledger_close() does not. */
 void books_leave(struct ledger *ledger);
 
-/* Sums that differ from the slots of the seats that are taken; says which. */
+/* Sums that differ from the slots of the taken seats, which must be of the living; says which. */
 unsigned books_drift(struct layout_header *header);
 
 unsigned books_seats_taken(const struct layout_header *header);

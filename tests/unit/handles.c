@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of live objects against a plain array, through growth and reuse. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness.h"
+#include "intercept/handles.h"
+
+enum { KEYS = 5000, STEPS = 400000 };
+
+static struct handles table;
+static bool present[KEYS];
+
+static const void *key_of(unsigned i)
+{
+	return (const void *)(uintptr_t)(0x550000001000 + i * 16ull);
+}
+
+static struct handle handle_of(unsigned i)
+{
+	return (struct handle){ .key = key_of(i), .owner = i % 3 + 1, .object = OBJECT_mr,
+				.cost = COST2(mr, 1, mr_bytes, i) };
+}
+
+static void random_walk(void)
+{
+	unsigned seed = 1, wrong = 0;
+	struct handle handle;
+
+	for (unsigned step = 0; step < STEPS; step++) {
+		unsigned i = (unsigned)rand_r(&seed) % KEYS;
+
+		if (present[i]) {
+			wrong += !handles_take(&table, key_of(i), OBJECT_mr, &handle) ||
+				 handle.cost.amount[1] != i;
+		} else {
+			wrong += handles_take(&table, key_of(i), OBJECT_mr, &handle);
+			handle = handle_of(i);
+			wrong += handles_put(&table, &handle) != 0;
+		}
+		present[i] = !present[i];
+	}
+	CHECK(wrong == 0, "%u wrong answers", wrong);
+}
+
+static void owners(void)
+{
+	unsigned expected = 0, found = 0;
+	struct handle handle;
+
+	for (unsigned i = 0; i < KEYS; i++)
+		expected += present[i] && i % 3 + 1 == 2;
+	while (handles_take_owned(&table, 2, &handle)) {
+		found++;
+		CHECK(handle.owner == 2);
+	}
+	CHECK(found == expected, "%u of %u", found, expected);
+	for (unsigned i = 0; i < KEYS; i++)
+		if (i % 3 + 1 != 2)
+			CHECK(handles_take(&table, key_of(i), OBJECT_mr, &handle) == present[i]);
+}
+
+static void kinds_of_object(void)
+{
+	struct handle handle = handle_of(1), *held;
+
+	CHECK(handles_put(&table, &handle) == 0);
+	CHECK(!handles_take(&table, key_of(1), OBJECT_qp, &handle), "another kind at the address");
+	CHECK(!handles_hold(&table, key_of(1), OBJECT_qp));
+	held = handles_hold(&table, key_of(1), OBJECT_mr);
+	CHECK(held != NULL);
+	held->cost.amount[1] = 99;
+	handles_release(&table, key_of(1));
+	CHECK(handles_take(&table, key_of(1), OBJECT_mr, &handle) && handle.cost.amount[1] == 99);
+	CHECK(!handles_take(&table, key_of(1), OBJECT_mr, &handle));
+}
+
+static void driver(void)
+{
+	random_walk();
+	owners();
+	kinds_of_object();
+}
+
+int main(int argc, char **argv)
+{
+	return harness_main(argc, argv, NULL, driver);
+}
