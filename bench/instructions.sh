@@ -7,6 +7,7 @@
 # Usage: instructions.sh [BUILD-DIRECTORY]
 set -euo pipefail
 
+command -v valgrind >/dev/null || { echo "skipped: valgrind is not installed"; exit 77; }
 build=$(cd "${1:-$(dirname "$0")/../build}" && pwd)
 few=200 many=700
 work=$(mktemp -d)

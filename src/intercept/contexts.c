@@ -65,8 +65,8 @@ static struct context *entry_make(const struct ibv_context *handle)
 }
 
 /* Whether two descriptors are one open file. Where the kernel may not be asked
- * (seccomp), two of one device are taken for it: what is given back too late is
- * better than too early. */
+ * (seccomp), two of one device are taken for it, which is right unless the device
+ * was opened twice. */
 static bool same_file(int a, int b)
 {
 	pid_t self = getpid();

@@ -363,6 +363,7 @@ static bool request_refused(struct library *library, struct rdma_cm_event *event
 	static __typeof__(rdma_ack_cm_event) *acknowledge;
 	struct deal deal = { .library = library, .handle.cost = COST1(cm_id, 1) };
 	struct rdma_cm_id *id = event->id;
+	int saved = errno;
 
 	if (deal_open(&deal, "rdma_get_cm_event", OBJECT_cm_id, NULL)) {
 		deal_settle(&deal, id);
@@ -377,6 +378,7 @@ static bool request_refused(struct library *library, struct rdma_cm_event *event
 	reject(id, NULL, 0);
 	acknowledge(event);
 	object_undo(OBJECT_cm_id, NULL, id);
+	errno = saved; /* the application is not refused anything */
 	return true;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The embedded backing: all processes of one user share a file below
- * /dev/shm. Charging, refunding and giving back what the dead held, under one
- * robust lock. How the file comes into being and is checked is in shmfile.c.
+ * /dev/shm. Charging, and giving back what the dead held, under one robust
+ * lock; refunding without it. How the file comes into being and is checked is in shmfile.c.
  *
  * Why SIGKILL at any instruction is harmless: under the lock a process writes
  * what it charged itself, sums, and seats of the dead. If it dies there, the
@@ -250,10 +250,34 @@ static int embedded_charge(struct ledger *ledger, unsigned device, const struct 
 	return result;
 }
 
+/* What was charged only in our own memory is given back there; the rest as always. */
+static __attribute__((noinline, cold)) void refund_deferred(struct ledger *ledger, unsigned device,
+							    const struct cost *cost)
+{
+	struct layout_slot_device *own = &ledger->slot->device[device];
+
+	for (unsigned i = 0; i < cost->count; i++) {
+		uint64_t *deferred = &ledger->deferred[device][cost->kind[i]];
+		uint64_t there = LOAD(*deferred), taken;
+
+		do {
+			taken = there < cost->amount[i] ? there : cost->amount[i];
+		} while (!__atomic_compare_exchange_n(deferred, &there, there - taken, true,
+						      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+		__atomic_fetch_add(&own->returned[cost->kind[i]], cost->amount[i] - taken,
+				   __ATOMIC_RELEASE);
+	}
+}
+
 static void embedded_refund(struct ledger *ledger, unsigned device, const struct cost *cost)
 {
 	struct layout_slot_device *own = &ledger->slot->device[device];
 
+	/* Once the flag is down, its amounts are booked before anybody can notice. */
+	if (__builtin_expect(__atomic_load_n(&ledger->deferred_any, __ATOMIC_ACQUIRE), 0)) {
+		refund_deferred(ledger, device, cost);
+		return;
+	}
 	for (unsigned i = 0; i < cost->count; i++)
 		__atomic_fetch_add(&own->returned[cost->kind[i]], cost->amount[i],
 				   __ATOMIC_RELEASE);
@@ -287,7 +311,7 @@ static bool identity_equal(const struct identity *a, const struct identity *b)
 	return a->view && a->view == b->view && a->pid == b->pid && a->start == b->start;
 }
 
-/* /proc is asked without the lock; under it, the seat must still be the same. */
+/* /proc is asked without the lock; under it, the seat must still be the same process's. */
 static int embedded_release_dead(struct ledger *ledger)
 {
 	struct layout_header *header = ledger->header;
@@ -296,14 +320,14 @@ static int embedded_release_dead(struct ledger *ledger)
 
 	for (unsigned i = 0; i < high && i < LAYOUT_SEATS; i++) {
 		struct layout_seat *seat = &header->seat[i];
-		uint32_t generation = LOAD(seat->generation);
-		struct identity who = seat_identity(seat);
+		struct identity who = seat_identity(seat), still;
 
 		if (LOAD(seat->state) != SEAT_TAKEN || !identity_is_dead(&who, ledger->view))
 			continue;
 		if (lock(ledger) < 0)
 			break;
-		if (seat->state == SEAT_TAKEN && seat->generation == generation) {
+		still = seat_identity(seat);
+		if (seat->state == SEAT_TAKEN && identity_equal(&who, &still)) {
 			seat_release(header, i);
 			STORE(header->reaped, header->reaped + 1);
 			released++;
@@ -330,6 +354,13 @@ static uint64_t embedded_used(struct ledger *ledger, enum kind kind)
 	return held;
 }
 
+/* The first letter last: until it is there the row is free, whoever died meanwhile. */
+static void device_name(struct layout_device *row, const char *name)
+{
+	strncpy(row->name + 1, name[0] ? name + 1 : "", sizeof(row->name) - 2);
+	__atomic_store_n(&row->name[0], name[0], __ATOMIC_RELEASE);
+}
+
 static int embedded_device(struct ledger *ledger, const char *name)
 {
 	struct layout_header *header = ledger->header;
@@ -341,8 +372,8 @@ static int embedded_device(struct ledger *ledger, const char *name)
 	for (int device = 1; device < LEDGER_DEVICES; device++) {
 		struct layout_device *row = &header->device[device];
 
-		if (!row->name[0]) /* strncpy pads with NUL: a full name stays terminated */
-			strncpy(row->name, name, sizeof(row->name) - 1);
+		if (!row->name[0])
+			device_name(row, name);
 		if (!strncmp(row->name, name, sizeof(row->name) - 1)) {
 			result = device;
 			break;
@@ -358,9 +389,10 @@ static void embedded_close(struct ledger *ledger)
 
 	if (lock(ledger) < 0)
 		return;
-	for (int kind = 0; kind < KIND_COUNT; kind++) {
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
 		for (unsigned device = 0; device < LEDGER_DEVICES; device++)
-			notice(ledger->header, ledger->slot, device, (unsigned)kind);
+			if (ledger->slot->devices >> device & 1)
+				notice(ledger->header, ledger->slot, device, kind);
 		holds |= ledger->slot->used[kind] != 0;
 	}
 	if (!holds)
@@ -387,10 +419,13 @@ static void host_limit_propose(struct ledger *ledger, int kind)
 
 	if (wanted == SIZE_UNLIMITED)
 		return;
-	if (header->limit[kind] == SIZE_UNLIMITED || (meant && header->defaults & bit)) {
-		STORE(header->defaults, meant ? header->defaults & ~bit : header->defaults | bit);
-		STORE(header->limit[kind], wanted);
-	}
+	if (header->limit[kind] != SIZE_UNLIMITED && !(meant && header->defaults & bit))
+		return;
+	/* In this order a death in between leaves at most a value that still gives way. */
+	__atomic_store_n(&header->defaults, header->defaults | bit, __ATOMIC_RELEASE);
+	__atomic_store_n(&header->limit[kind], wanted, __ATOMIC_RELEASE);
+	if (meant)
+		__atomic_store_n(&header->defaults, header->defaults & ~bit, __ATOMIC_RELEASE);
 }
 
 /* Says which of our wishes were not granted. Not under the lock: a log may be slow. */
@@ -411,9 +446,12 @@ static int limits_propose(struct ledger *ledger)
 
 	for (unsigned i = 0; i < limits->devices; i++) {
 		result = embedded_device(ledger, limits->device[i].name);
-		if (result < 0)
+		if (result < 0 && result != -ENOSPC)
 			return result;
-		rows[i] = &ledger->header->device[result];
+		rows[i] = result < 0 ? NULL : &ledger->header->device[result];
+		if (!rows[i])
+			log_write(ledger->log, LOG_WARN, "device %s: no room in the table of %d devices; "
+				  "its limits are not used", limits->device[i].name, LEDGER_DEVICES);
 	}
 	result = lock(ledger);
 	if (result < 0)
@@ -421,7 +459,7 @@ static int limits_propose(struct ledger *ledger)
 	for (int kind = 0; kind < KIND_COUNT; kind++) {
 		host_limit_propose(ledger, kind);
 		for (unsigned i = 0; i < limits->devices; i++)
-			if (rows[i]->limit[kind] == SIZE_UNLIMITED)
+			if (rows[i] && rows[i]->limit[kind] == SIZE_UNLIMITED)
 				STORE(rows[i]->limit[kind], limits->device[i].limit[kind]);
 	}
 	unlock(ledger);
@@ -430,8 +468,10 @@ static int limits_propose(struct ledger *ledger)
 			limit_report(ledger, "host", kind, limits->host[kind],
 				     LOAD(ledger->header->limit[kind]));
 		for (unsigned i = 0; i < limits->devices; i++)
-			limit_report(ledger, rows[i]->name, kind, limits->device[i].limit[kind],
-				     LOAD(rows[i]->limit[kind]));
+			if (rows[i])
+				limit_report(ledger, rows[i]->name, kind,
+					     limits->device[i].limit[kind],
+					     LOAD(rows[i]->limit[kind]));
 	}
 	return 0;
 }

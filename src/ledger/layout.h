@@ -49,7 +49,7 @@ struct layout_device {
 enum seat_state { SEAT_FREE, SEAT_TAKEN };
 
 struct layout_seat {
-	uint32_t state;	     /* locked; stored last when taken, first when freed */
+	uint32_t state;	     /* locked; stored last, when taken and when freed */
 	uint32_t generation; /* locked; counts the owners of this seat */
 	int64_t pid;	     /* locked, while free */
 	uint64_t start;	     /* locked, while free */
@@ -78,7 +78,7 @@ struct layout_header {
  * high by returned - noticed, never too low.
  */
 struct layout_slot_device {
-	uint64_t charged[KIND_COUNT];  /* the owner, locked; only grows */
+	uint64_t charged[KIND_COUNT];  /* the owner, locked */
 	uint64_t returned[KIND_COUNT]; /* the owner's threads, atomically (release), without the lock;
 					  only grows */
 	uint64_t noticed[KIND_COUNT];  /* locked; how much of returned has left the sums */
@@ -91,9 +91,9 @@ struct layout_slot {
 	uint64_t used[KIND_COUNT];	      /* locked; sum of charged - noticed over the devices */
 	uint64_t refused[KIND_COUNT];	      /* the owner's threads, atomically, without the lock */
 	uint64_t tolerated[KIND_COUNT];	      /* likewise: over a limit in mode warn or audit */
-	uint64_t devices;		      /* the owner, locked; bit d: device[d] was ever used */
 	uint64_t counter[LEDGER_COUNTERS];    /* likewise */
 	uint64_t cm_event[LEDGER_CM_EVENTS];  /* likewise */
+	uint64_t devices;		      /* the owner, locked; bit d: device[d] was ever used */
 	struct layout_slot_device device[LEDGER_DEVICES];
 } __attribute__((aligned(LAYOUT_PAGE)));
 

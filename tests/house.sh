@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The rules of the house: who may include whom, headers that stand alone, lists
+# that follow from the tables, exports that follow from verbs.def, and that a new
+# kind of resource is one line.
+set -euo pipefail
+source=${SOURCE_DIRECTORY:?} build=${BUILD_DIRECTORY:?}
+cd "$source"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+fail() {
+	echo "FAIL  $*"
+	failed=1
+}
+
+# ---- rooms: which other rooms a room may include (base is for everybody)
+declare -A may=([base]="" [ledger]="" [intercept]="ledger")
+for room in "${!may[@]}"; do
+	while IFS=: read -r file _ line; do
+		other=$(sed -E 's/.*"([a-z]+)\/.*/\1/' <<<"$line")
+		case " $room base ${may[$room]} " in
+		*" $other "*) ;;
+		*) fail "$file includes $other/, which its room may not" ;;
+		esac
+	done < <(grep -rnE '#include "[a-z]+/' "src/$room")
+	if [ "$room" != intercept ] && grep -rlE '<(infiniband|rdma)/' "src/$room"; then
+		fail "src/$room knows verbs: only src/intercept may"
+	fi
+done
+for room in src/*/; do
+	[ -v "may[$(basename "$room")]" ] || fail "no rule for the room $room"
+done
+
+# ---- each header compiles alone, each file says its licence
+for header in src/*/*.h tests/*.h tests/*/*.h; do
+	echo "#include \"$source/$header\"" >"$work/alone.c"
+	gcc -std=gnu11 -D_GNU_SOURCE -Isrc -Itests -Itests/fakeverbs -fsyntax-only -Wall -Werror \
+		"$work/alone.c" || fail "$header does not compile alone"
+done
+while read -r file; do
+	head -3 "$file" | grep -q 'SPDX-License-Identifier: MIT' || fail "$file has no licence line"
+done < <(find src tests bench .ci build_all.sh -type f \
+	\( -name '*.[chS]' -o -name '*.def' -o -name '*.sh' -o -name '*.map' -o -name CMakeLists.txt -o -name run \))
+
+# ---- documents name every setting and every kind
+settings=$(sed -n 's/^SETTING(\([A-Z_]*\),.*/RDMA_INTERCEPT_\1/p' src/intercept/settings.def)
+kinds=$(sed -n 's/^KIND(\([a-z_]*\),.*/\1/p' src/ledger/kinds.def)
+for document in man/librdma_intercept.7 README.md README.zh.md; do
+	text=$(sed 's/\\-/-/g; s/\\_/_/g' "$document")
+	for word in $settings $kinds; do
+		grep -qE "(^|[^A-Za-z_])$word([^A-Za-z_]|\$)" <<<"$text" || fail "$document does not name $word"
+	done
+done
+
+# ---- exports are the rows of verbs.def, and nothing else
+{
+	tr '\n' ' ' <src/intercept/verbs.def | grep -oE '(CREATE|DESTROY|SPECIAL)\([a-z0-9]+, [A-Z0-9_.]+, *[a-z0-9_]+' |
+		sed -E 's/.*\([a-z0-9]+, ([A-Z0-9_.]+), *([a-z0-9_]+)/\2@@\1/'
+	echo verbs_open_device
+	printf '%s\n' dlsym@@GLIBC_2.34 dlsym@GLIBC_2.2.5 dlvsym@@GLIBC_2.34 dlvsym@GLIBC_2.2.5
+} | sort >"$work/wanted"
+nm -D --defined-only "$build/librdma_intercept.so" | awk '$2 == "T" { print $3 }' | sort >"$work/exported"
+diff "$work/wanted" "$work/exported" || fail "the exports differ from the rows of verbs.def"
+
+# ---- a new kind is one line
+cp -r src "$work/src"
+echo 'KIND(house_test, COUNT, "a kind that only this test knows")' >>"$work/src/ledger/kinds.def"
+gcc -std=gnu11 -D_GNU_SOURCE -Wall -Werror -I"$work/src" -Itests -o "$work/kinds" tests/unit/kinds.c \
+	tests/harness.c "$work"/src/{base,ledger}/*.c "$work"/src/intercept/{config,handles}.c
+before=$(wc -w <<<"$kinds")
+KINDS_DEF=$work/src/ledger/kinds.def "$work/kinds" | tee "$work/output" | grep 'failed:' || true
+if ! grep -qx "$((before + 1)) kinds" "$work/output" || ! grep -q ', 0 failed$' "$work/output"; then
+	fail "a row added to kinds.def did not reach every list"
+fi
+
+# ---- scripts
+if command -v shellcheck >/dev/null; then
+	find . -path ./build\* -prune -o -name '*.sh' -print0 | xargs -0 shellcheck -x ||
+		fail "shellcheck"
+	shellcheck .ci/run || fail "shellcheck"
+else
+	echo "skipped: shellcheck is not installed; the scripts were not checked"
+fi
+[ $failed -eq 0 ] && echo "the house is in order"
+exit $failed
