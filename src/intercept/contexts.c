@@ -147,7 +147,7 @@ int context_add(struct library *library, struct ibv_context *handle, unsigned de
 	return entry ? 0 : -ENOMEM;
 }
 
-static bool group_exists(uint32_t group)
+bool context_group_is_open(uint32_t group)
 {
 	for (unsigned i = 0; i < BUCKETS; i++)
 		for (struct context *entry = buckets[i]; entry; entry = entry->next)
@@ -157,7 +157,7 @@ static bool group_exists(uint32_t group)
 }
 
 bool context_remove(struct library *library, struct ibv_context *handle, uint32_t *ret_group,
-		    bool *ret_last)
+		    unsigned *ret_device)
 {
 	struct context *entry;
 
@@ -167,7 +167,7 @@ bool context_remove(struct library *library, struct ibv_context *handle, uint32_
 		ops_restore(entry, handle);
 		__atomic_store_n(&entry->handle, NULL, __ATOMIC_RELEASE);
 		*ret_group = entry->group;
-		*ret_last = !group_exists(entry->group);
+		*ret_device = entry->device;
 	}
 	lock_release(&library->contexts_lock);
 	return entry != NULL;

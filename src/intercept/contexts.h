@@ -37,8 +37,10 @@ struct context *context_find(const struct ibv_context *handle);
 int context_add(struct library *library, struct ibv_context *handle, unsigned device,
 		bool imported);
 
-/* Puts the operations back and forgets the context; *ret_last: none of its group is left. */
+/* Puts the operations back and forgets the context; its group and device are returned. */
 bool context_remove(struct library *library, struct ibv_context *handle, uint32_t *ret_group,
-		    bool *ret_last);
+		    unsigned *ret_device);
+
+bool context_group_is_open(uint32_t group);
 
 #endif

@@ -6,6 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/maps.h"
+
 /* Everything on these paths in one piece: call for call, a third of the cost was
  * in the calls. */
 #define HOT __attribute__((flatten))
@@ -320,10 +322,58 @@ bool change_close(struct change *change, uint64_t after)
 	return true;
 }
 
-void gate_release_group(struct library *library, uint32_t group)
+/*
+ * When a context is closed the kernel frees its objects, unless something still
+ * holds its file: a provider that maps queues from it (Soft-RoCE does) leaves the
+ * mappings of queues that were not destroyed, and then everything stays, the
+ * context too, until the process ends. Such objects stay charged.
+ */
+struct closed_group {
+	uint32_t group;
+	unsigned device;
+};
+
+static bool of_group(const struct handle *handle, const void *closure)
+{
+	return handle->owner == ((const struct closed_group *)closure)->group;
+}
+
+static bool queue_of_group(const struct handle *handle, const void *closure)
+{
+	return of_group(handle, closure) &&
+	       (handle->object == OBJECT_cq || handle->object == OBJECT_qp ||
+		handle->object == OBJECT_srq || handle->object == OBJECT_wq);
+}
+
+/* Left over from an earlier close on the device. */
+static bool lingering(const struct handle *handle, const void *closure)
+{
+	return handle->device == ((const struct closed_group *)closure)->device && handle->owner &&
+	       !context_group_is_open(handle->owner);
+}
+
+static void release_all(struct library *library, handle_match *match,
+			const struct closed_group *closed)
 {
 	struct handle handle;
 
-	while (handles_take_owned(&library->handles, group, &handle))
+	while (handles_take_any(&library->handles, match, closed, &handle))
 		gate_give_back(library, &handle);
+}
+
+void gate_release_group(struct library *library, uint32_t group, unsigned device, const char *path)
+{
+	struct closed_group closed = { group, device };
+	bool mapped = handles_have(&library->handles, queue_of_group, &closed) && maps_have(path);
+
+	if (mapped) {
+		library->lingering = true;
+		log_write(&library->log, LOG_INFO, "a context of %s was closed with queues in it; the "
+			  "kernel keeps all of its objects, and they stay charged",
+			  ledger_device_name(&library->ledger, device));
+		return;
+	}
+	release_all(library, of_group, &closed);
+	if (library->lingering && !maps_have(path))
+		release_all(library, lingering, &closed);
 }

@@ -127,8 +127,9 @@ bool change_open(struct change *change, const char *verb, enum object object, co
 bool change_close(struct change *change, uint64_t after);
 void change_force(struct change *change, uint64_t after);
 
-/* Gives back everything that the group's objects held. */
-void gate_release_group(struct library *library, uint32_t group);
+/* After the last context of a group was closed: gives back what its objects held,
+ * now or when the kernel lets go of them. path is the device's node. */
+void gate_release_group(struct library *library, uint32_t group, unsigned device, const char *path);
 
 /* Destroys an object by the real verb. In undo.c, made from objects.def. */
 void object_undo(enum object object, struct ibv_context *context, void *pointer);

@@ -114,24 +114,46 @@ __attribute__((flatten)) bool handles_take(struct handles *handles, const void *
 	return slot != NULL;
 }
 
-bool handles_take_owned(struct handles *handles, uint32_t owner, struct handle *ret_handle)
+/* The first that matches, with its shard locked; NULL, unlocked. */
+static struct handle *search(struct handles *handles, handle_match *match, const void *closure,
+			     struct handle_shard **ret_shard)
 {
-	bool found = false;
-
-	for (unsigned s = 0; s < HANDLE_SHARDS && !found; s++) {
+	for (unsigned s = 0; s < HANDLE_SHARDS; s++) {
 		struct handle_shard *shard = &handles->shard[s];
 
 		lock_acquire(&shard->lock);
-		for (uint32_t i = 0; i < shard->capacity && !found; i++) {
-			if (!shard->slots[i].key || shard->slots[i].owner != owner)
-				continue;
-			*ret_handle = shard->slots[i];
-			erase(shard, &shard->slots[i]);
-			found = true;
-		}
+		for (uint32_t i = 0; i < shard->capacity; i++)
+			if (shard->slots[i].key && match(&shard->slots[i], closure)) {
+				*ret_shard = shard;
+				return &shard->slots[i];
+			}
 		lock_release(&shard->lock);
 	}
-	return found;
+	return NULL;
+}
+
+bool handles_take_any(struct handles *handles, handle_match *match, const void *closure,
+		      struct handle *ret_handle)
+{
+	struct handle_shard *shard;
+	struct handle *slot = search(handles, match, closure, &shard);
+
+	if (!slot)
+		return false;
+	*ret_handle = *slot;
+	erase(shard, slot);
+	lock_release(&shard->lock);
+	return true;
+}
+
+bool handles_have(struct handles *handles, handle_match *match, const void *closure)
+{
+	struct handle_shard *shard;
+
+	if (!search(handles, match, closure, &shard))
+		return false;
+	lock_release(&shard->lock);
+	return true;
 }
 
 struct handle *handles_hold(struct handles *handles, const void *key, enum object object)

@@ -52,8 +52,13 @@ int handles_put(struct handles *handles, const struct handle *handle);
 bool handles_take(struct handles *handles, const void *key, enum object object,
 		  struct handle *ret_handle);
 
-/* Removes any one handle of the owner; false when there is none. */
-bool handles_take_owned(struct handles *handles, uint32_t owner, struct handle *ret_handle);
+/* Removes any one handle that matches; false when there is none. */
+typedef bool handle_match(const struct handle *handle, const void *closure);
+bool handles_take_any(struct handles *handles, handle_match *match, const void *closure,
+		      struct handle *ret_handle);
+
+/* Whether one matches. */
+bool handles_have(struct handles *handles, handle_match *match, const void *closure);
 
 /* The handle in place, with its shard locked until handles_release; NULL, unlocked. */
 struct handle *handles_hold(struct handles *handles, const void *key, enum object object);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "base/maps.h"
 #include "intercept/contexts.h"
 #include "intercept/costs.h"
 #include "intercept/gate.h"
@@ -101,19 +102,22 @@ int wrap_ibv_close_device(struct ibv_context *context)
 {
 	__typeof__(real_verbs.ibv_close_device) real = REAL(ibv_close_device);
 	struct library *library = gate_nested(OBJECT_ctx) ? NULL : library_active();
+	char path[64];
 	uint32_t group;
-	bool last = false;
+	unsigned device;
 	int result, left;
 
 	if (!real)
 		return EOPNOTSUPP;
 	/* Forget it first: its address is reused as soon as it is closed. */
-	if (library && !context_remove(library, context, &group, &last))
+	if (library && context_remove(library, context, &group, &device))
+		maps_path_of(context->cmd_fd, path, sizeof(path));
+	else
 		library = NULL;
 	result = real(context);
 	left = errno;
-	if (library && last) /* the context's own handle is among them */
-		gate_release_group(library, group);
+	if (library && !context_group_is_open(group)) /* the context's own handle is among them */
+		gate_release_group(library, group, device, path);
 	errno = left;
 	return result;
 }

@@ -43,18 +43,26 @@ static void random_walk(void)
 	CHECK(wrong == 0, "%u wrong answers", wrong);
 }
 
+static bool is_second(const struct handle *handle, const void *closure)
+{
+	return handle->owner == *(const uint32_t *)closure;
+}
+
 static void owners(void)
 {
+	const uint32_t second = 2;
 	unsigned expected = 0, found = 0;
 	struct handle handle;
 
 	for (unsigned i = 0; i < KEYS; i++)
 		expected += present[i] && i % 3 + 1 == 2;
-	while (handles_take_owned(&table, 2, &handle)) {
+	CHECK(handles_have(&table, is_second, &second));
+	while (handles_take_any(&table, is_second, &second, &handle)) {
 		found++;
 		CHECK(handle.owner == 2);
 	}
 	CHECK(found == expected, "%u of %u", found, expected);
+	CHECK(!handles_have(&table, is_second, &second));
 	for (unsigned i = 0; i < KEYS; i++)
 		if (i % 3 + 1 != 2)
 			CHECK(handles_take(&table, key_of(i), OBJECT_mr, &handle) == present[i]);
