@@ -9,7 +9,8 @@ usage() {
 	usage: ./build_all.sh [demo | test]
 	  (nothing)  install what is missing and build into build/
 	  demo       build, then show the main job: a program at its limit
-	  test       build, then run all tests, also under the sanitizers
+	  test       build, then run all tests: on stand-in libraries, in the lab's virtual
+             machine on a real kernel, and under the sanitizers
 	TEXT
 }
 
@@ -17,7 +18,11 @@ say() { printf '\n== %s\n' "$*"; }
 
 # Debian packages by what they are for.
 build_packages=(gcc libc6-dev make cmake libibverbs-dev librdmacm-dev)
-test_packages=(valgrind strace shellcheck)
+# The lab: a virtual machine, Soft-RoCE's tools, and what the demonstration runs in it.
+lab_packages=(qemu-system-x86 busybox-static kmod cpio xz-utils iproute2 rdma-core ibverbs-providers perftest)
+# Real applications for the scenarios.
+test_packages=(valgrind strace shellcheck ibverbs-utils rdmacm-utils libfabric-bin ucx-utils
+	openmpi-bin libopenmpi-dev python3-pyverbs)
 
 # install_missing PACKAGE...
 install_missing() {
@@ -77,12 +82,12 @@ case ${1-} in
 	say "Done. Try: ./build_all.sh demo"
 	;;
 demo)
-	install_missing "${build_packages[@]}"
+	install_missing "${build_packages[@]}" "${lab_packages[@]}"
 	build build
 	exec tests/demo.sh
 	;;
 test)
-	install_missing "${build_packages[@]}" "${test_packages[@]}"
+	install_missing "${build_packages[@]}" "${lab_packages[@]}" "${test_packages[@]}"
 	build build -DRDMA_INTERCEPT_WERROR=ON
 	run_tests build
 	sanitized asan address,undefined libasan.so 3

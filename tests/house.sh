@@ -41,7 +41,7 @@ for header in src/*/*.h tests/*.h tests/*/*.h; do
 done
 while read -r file; do
 	head -3 "$file" | grep -q 'SPDX-License-Identifier: MIT' || fail "$file has no licence line"
-done < <(find src tests bench .ci build_all.sh -type f \
+done < <(find src tests bench lab .ci build_all.sh -type f \
 	\( -name '*.[chS]' -o -name '*.def' -o -name '*.sh' -o -name '*.map' -o -name CMakeLists.txt -o -name run \))
 
 # ---- documents name every setting and every kind
@@ -77,9 +77,9 @@ fi
 
 # ---- scripts
 if command -v shellcheck >/dev/null; then
-	find . -path ./build\* -prune -o -name '*.sh' -print0 | xargs -0 shellcheck -x ||
+	find . -path ./build\* -prune -o -name '*.sh' -print0 | xargs -0 shellcheck -x -S warning ||
 		fail "shellcheck"
-	shellcheck .ci/run || fail "shellcheck"
+	shellcheck -x -S warning .ci/run lab/{run,check,kernel,guest} || fail "shellcheck"
 else
 	echo "skipped: shellcheck is not installed; the scripts were not checked"
 fi

@@ -5,6 +5,7 @@
  * on each device separately.
  * Usage: objects steps          every kind of object, counts compared
  *        objects hold N         N QPs and N MRs on the first device, then waits
+ *        objects ledger DEVICE  what living processes hold there, by the ledger
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -140,6 +141,29 @@ static void ledger_has(const char *what, const char *device, enum kind kind, uin
 	}
 }
 
+static int ledger_show(const char *device)
+{
+	static struct config config;
+	char problem[LEDGER_PROBLEM];
+	struct ledger_view view;
+	int number = -1;
+	bool there;
+
+	config_read(&config, from_environment);
+	there = ledger_view_open(&view, config.shm_name, problem) == 0;
+	if (there)
+		number = ledger_view_device(&view, device);
+	printf("the ledger:  %s:", device);
+	for (unsigned i = 0; i < COLUMNS; i++)
+		printf(" %s %llu", columns[i].name,
+		       number < 0 ? 0ull :
+				    (unsigned long long)ledger_view_used(&view, number, columns[i].kind));
+	printf("\n");
+	if (there)
+		ledger_view_close(&view);
+	return 0;
+}
+
 struct resources {
 	const char *device;
 	struct ibv_context *context;
@@ -151,7 +175,7 @@ struct resources {
 static void *must(void *made, const char *what)
 {
 	if (!made) {
-		printf("FAIL  %s: %s\n", what, strerror(errno));
+		printf("%s: %s\n", what, strerror(errno));
 		exit(1);
 	}
 	return made;
@@ -359,6 +383,10 @@ int main(int argc, char **argv)
 	struct ibv_device **list = ibv_get_device_list(&count);
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc == 3 && !strcmp(argv[1], "ledger"))
+		return ledger_show(argv[2]);
+	if (argc == 3 && !strcmp(argv[1], "hold") && list && count)
+		hold(list[0], (unsigned)atoi(argv[2]));
 	if (!list || count < DEVICES) {
 		printf("skipped: this needs two RDMA devices, there are %d\n", list ? count : 0);
 		return 77;
@@ -369,8 +397,6 @@ int main(int argc, char **argv)
 	}
 	if (argc == 2 && !strcmp(argv[1], "steps"))
 		return steps(list);
-	if (argc == 3 && !strcmp(argv[1], "hold"))
-		hold(list[0], (unsigned)atoi(argv[2]));
-	fprintf(stderr, "usage: objects steps | objects hold N\n");
+	fprintf(stderr, "usage: objects steps | objects hold N | objects ledger DEVICE\n");
 	return 2;
 }

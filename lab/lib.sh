@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# What the scenarios share. A scenario runs as root in the guest, in the project's
+# directory; it prints a line per check and ends with finish.
+
+library=${BUILD_DIRECTORY:?}/librdma_intercept.so
+scratch=$(mktemp -d /tmp/scenario.XXXXXX)
+checks_failed=0
+export RDMA_INTERCEPT_LOG_FILE_PATH=$scratch/log RDMA_INTERCEPT_SHM_NAME=lab_scenario
+
+# check TEXT COMMAND...
+check() {
+	local text=$1
+	shift
+	if "$@"; then
+		echo "ok    $text"
+	else
+		echo "FAIL  $text"
+		checks_failed=1
+	fi
+}
+
+# show FILE...: what a failed check may want to see
+show() { tail -n 15 "$@" | sed 's/^/      /'; }
+
+finish() {
+	rm -rf "$scratch"
+	exit $checks_failed
+}
+
+# guarded SETTINGS COMMAND...: runs it under the library; SETTINGS are "NAME=value ...".
+# In the background, $! is the command itself.
+guarded() {
+	local settings
+	read -ra settings <<<"$1"
+	shift
+	if [ "$BASHPID" != $$ ]; then
+		exec env "${settings[@]/#/RDMA_INTERCEPT_}" LD_PRELOAD="$library" "$@"
+	fi
+	env "${settings[@]/#/RDMA_INTERCEPT_}" LD_PRELOAD="$library" "$@"
+}
+
+# What the kernel has of each kind, on both devices.
+kernel_counts() { rdma resource show | sed 's/ *$//'; }
+
+# settled COUNTS: true when the kernel's counts are these, now or within two seconds
+settled() {
+	local i
+	for ((i = 0; i < 40; i++)); do
+		[ "$(kernel_counts)" != "$1" ] || return 0
+		sleep 0.05
+	done
+	kernel_counts
+	return 1
+}
+
+# listening PORT: waits until something listens there, by TCP
+listening() {
+	local i
+	for ((i = 0; i < 200; i++)); do
+		! ss -Hltn "sport = :$1" | grep -q . || return 0
+		sleep 0.05
+	done
+	return 1
+}
+
+# pair NAME READY SERVER -- CLIENT: runs both, output in $scratch/NAME.{server,client}, their
+# statuses in $server_status and $client_status. READY is a TCP port to wait for, or seconds.
+# Both commands are run through the function "around", which the caller may define.
+around() { "$@"; }
+pair() {
+	local name=$1 ready=$2 server=() pid
+	shift 2
+	while [ "$1" != -- ]; do
+		server+=("$1")
+		shift
+	done
+	shift
+	around timeout -k 5 60 "${server[@]}" >"$scratch/$name.server" 2>&1 &
+	pid=$!
+	case $ready in
+	*.*) sleep "$ready" ;;
+	*) listening "$ready" || true ;;
+	esac
+	around timeout -k 5 60 "$@" >"$scratch/$name.client" 2>&1 && client_status=0 || client_status=$?
+	[ "$client_status" -eq 0 ] || sleep 1
+	[ "$client_status" -eq 0 ] || kill "$pid" 2>/dev/null || true
+	wait "$pid" && server_status=0 || server_status=$?
+}
+
+# The applications: name, how to know that the server is ready, server -- client.
+application() {
+	local common=(-d rxe0 -n 200 -s 1024 -F)
+	case $1 in
+	ib_send_bw) pair "$1" 18515 ib_send_bw "${common[@]}" -- ib_send_bw "${common[@]}" 10.77.0.1 ;;
+	ib_read_bw) pair "$1" 18515 ib_read_bw "${common[@]}" -- ib_read_bw "${common[@]}" 10.77.0.1 ;;
+	ib_atomic_lat) pair "$1" 18515 ib_atomic_lat -d rxe0 -n 200 -F -- ib_atomic_lat -d rxe0 -n 200 -F 10.77.0.1 ;;
+	ib_write_lat-R) pair "$1" 2.0 ib_write_lat -R "${common[@]}" -- ib_write_lat -R "${common[@]}" 10.77.0.1 ;;
+	rping) pair "$1" 1.5 rping -s -a 10.77.0.1 -C 10 -v -- rping -c -a 10.77.0.1 -C 10 -v ;;
+	ucmatose) pair "$1" 1.5 ucmatose -b 10.77.0.1 -c 2 -C 10 -- ucmatose -s 10.77.0.1 -c 2 -C 10 ;;
+	fi_pingpong) pair "$1" 47592 fi_pingpong -p verbs -e msg -I 20 -S 64 -- fi_pingpong -p verbs -e msg -I 20 -S 64 10.77.0.1 ;;
+	ucx_perftest)
+		export UCX_NET_DEVICES=rxe0:1 UCX_IB_GID_INDEX=0 UCX_TLS=rc_verbs,ud_verbs UCX_WARN_UNUSED_ENV_VARS=n
+		pair "$1" 13337 ucx_perftest -t tag_lat -n 200 -s 64 -- ucx_perftest 127.0.0.1 -t tag_lat -n 200 -s 64
+		;;
+	mpi_ring)
+		[ -x "$scratch/ring" ] || mpicc -o "$scratch/ring" tests/lab/ring.c
+		# shellcheck disable=SC2034 # for the scenarios
+		server_status=0
+		UCX_NET_DEVICES=rxe0:1 UCX_IB_GID_INDEX=0 UCX_TLS=rc_verbs,ud_verbs,self around timeout -k 5 90 \
+			mpirun --allow-run-as-root --oversubscribe -n 3 --mca pml ucx --mca btl ^openib \
+			"$scratch/ring" >"$scratch/$1.client" 2>&1 && client_status=0 || client_status=$?
+		: >"$scratch/$1.server"
+		;;
+	esac
+}
+# shellcheck disable=SC2034 # for the scenarios
+applications=(ib_send_bw ib_write_lat-R ib_read_bw ib_atomic_lat rping ucmatose fi_pingpong ucx_perftest mpi_ring)
