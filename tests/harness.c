@@ -276,6 +276,15 @@ const char *stderr_text(void)
 	return text_of(stderr_path);
 }
 
+unsigned occurrences(const char *text, const char *word)
+{
+	unsigned found = 0;
+
+	for (text = strstr(text, word); text; text = strstr(text + 1, word))
+		found++;
+	return found;
+}
+
 void log_clear(void)
 {
 	unlink(log_path);

@@ -59,6 +59,7 @@ const char *shm_name(void);
 const char *log_text(void);
 const char *stderr_text(void);
 void log_clear(void);
+unsigned occurrences(const char *text, const char *word);
 
 /* A word in the driver's shared page, for children to report in: 16 of them. */
 uint64_t *shared_word(unsigned index);

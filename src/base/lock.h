@@ -24,14 +24,16 @@ static inline void lock_acquire(struct lock *lock)
 	uint32_t expected = LOCK_FREE;
 
 	if (__builtin_expect(!__atomic_compare_exchange_n(&lock->word, &expected, LOCK_HELD, false,
-							  __ATOMIC_ACQUIRE, __ATOMIC_RELAXED), 0))
+							  __ATOMIC_ACQUIRE, __ATOMIC_RELAXED),
+			     0))
 		lock_wait(lock);
 }
 
 static inline void lock_release(struct lock *lock)
 {
 	if (__builtin_expect(__atomic_exchange_n(&lock->word, LOCK_FREE, __ATOMIC_RELEASE) ==
-			     LOCK_WAITED_FOR, 0))
+				     LOCK_WAITED_FOR,
+			     0))
 		lock_wake(lock);
 }
 

@@ -22,9 +22,9 @@ static const struct {
 	const char *name;
 	enum log_level level;
 } level_names[] = {
-	{ "0", LOG_OFF },      { "1", LOG_INFO },   { "2", LOG_DEBUG },	    { "OFF", LOG_OFF },
-	{ "NONE", LOG_OFF },   { "ERROR", LOG_ERROR }, { "WARN", LOG_WARN }, { "WARNING", LOG_WARN },
-	{ "INFO", LOG_INFO },  { "DEBUG", LOG_DEBUG },
+	{ "0", LOG_OFF },     { "1", LOG_INFO },      { "2", LOG_DEBUG },   { "OFF", LOG_OFF },
+	{ "NONE", LOG_OFF },  { "ERROR", LOG_ERROR }, { "WARN", LOG_WARN }, { "WARNING", LOG_WARN },
+	{ "INFO", LOG_INFO }, { "DEBUG", LOG_DEBUG },
 };
 
 static const char *const level_tags[] = { "OFF", "ERROR", "WARN", "INFO", "DEBUG" };
@@ -94,7 +94,8 @@ static void date_of(int64_t days, int *ret_year, int *ret_month, int *ret_day)
 	int64_t day_of_era = shifted % 146097;
 	int64_t year_of_era =
 		(day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
-	int64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+	int64_t day_of_year =
+		day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
 	int64_t month = (5 * day_of_year + 2) / 153; /* 0 is March */
 
 	*ret_day = (int)(day_of_year - (153 * month + 2) / 5 + 1);
@@ -110,8 +111,8 @@ static int stamp(char *line, size_t size, enum log_level level)
 	clock_gettime(CLOCK_REALTIME, &now);
 	date_of(now.tv_sec / 86400, &year, &month, &day);
 	seconds = (int)(now.tv_sec % 86400);
-	return snprintf(line, size, "%04d-%02d-%02dT%02d:%02d:%02d.%03ldZ [%d] %s ", year, month, day,
-			seconds / 3600, seconds / 60 % 60, seconds % 60, now.tv_nsec / 1000000,
+	return snprintf(line, size, "%04d-%02d-%02dT%02d:%02d:%02d.%03ldZ [%d] %s ", year, month,
+			day, seconds / 3600, seconds / 60 % 60, seconds % 60, now.tv_nsec / 1000000,
 			(int)getpid(), level_tags[level]);
 }
 

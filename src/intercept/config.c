@@ -137,9 +137,8 @@ static int parse_assignments(const char *at, const char *end, uint64_t *limits)
 		const char *equals = memchr(at, '=', (size_t)(stop - at));
 		int kind = equals ? kind_find(at, (size_t)(equals - at)) : -1;
 
-		if (kind < 0 ||
-		    size_parse(equals + 1, (size_t)(stop - equals - 1), 1,
-			       kind_rows[kind].unit == UNIT_BYTES, &limits[kind]) < 0)
+		if (kind < 0 || size_parse(equals + 1, (size_t)(stop - equals - 1), 1,
+					   kind_rows[kind].unit == UNIT_BYTES, &limits[kind]) < 0)
 			return -EINVAL;
 		at = stop + 1;
 		if (comma && at == end)
@@ -302,7 +301,8 @@ static void settle(struct draft *draft)
 	if (draft->old_max_qp != UNSPOKEN && !draft->qp_control_given)
 		draft->qp_control = true;
 	if (draft->qp_control) {
-		documented->process[KIND_qp] = choose(draft->process_qp, draft->old_max_qp, UNSPOKEN);
+		documented->process[KIND_qp] =
+			choose(draft->process_qp, draft->old_max_qp, UNSPOKEN);
 		documented->host[KIND_qp] = draft->host_qp;
 		fallback.process[KIND_qp] = DEFAULT_PROCESS_QP;
 		fallback.host[KIND_qp] = DEFAULT_HOST_QP;

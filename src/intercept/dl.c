@@ -65,7 +65,8 @@ static void next_find(void)
 	if (!own)
 		own = elf_find_in("libdl.so.2", "dlsym"); /* before glibc 2.34 */
 	/* Release: who sees this one sees the other two. */
-	__atomic_store_n(&libc_dlsym, own ? (dlsym_function *)own : dl_next_dlsym, __ATOMIC_RELEASE);
+	__atomic_store_n(&libc_dlsym, own ? (dlsym_function *)own : dl_next_dlsym,
+			 __ATOMIC_RELEASE);
 }
 
 /* Our own questions must not leave an error for the application's dlerror(). */

@@ -8,7 +8,7 @@
  */
 #define ENTRY(verb)                                                                                \
 	.globl entry_##verb; .hidden entry_##verb; .type entry_##verb, @function;                  \
-	entry_##verb: endbr64; jmp wrap_##verb; .size entry_##verb, . - entry_##verb;
+	entry_##verb: jmp wrap_##verb; .size entry_##verb, . - entry_##verb;
 #define EXPORT(verb, name)                                                                         \
 	.globl export_##verb; .type export_##verb, @function;                                      \
 	.set export_##verb, entry_##verb; .symver export_##verb, name

@@ -15,7 +15,7 @@
 __thread uint32_t gate_inside;
 
 /* At most one line a second per process; the next one tells how many were not shown. */
-static __attribute__((noinline)) void say_refusal(struct library *library, const char *verb, unsigned device,
+static void say_refusal(struct library *library, const char *verb, unsigned device,
 			const struct ledger_refusal *refusal, bool tolerated)
 {
 	uint64_t number = __atomic_add_fetch(&library->refusals, 1, __ATOMIC_RELAXED);
@@ -33,17 +33,19 @@ static __attribute__((noinline)) void say_refusal(struct library *library, const
 		return;
 	}
 	unshown = __atomic_exchange_n(&library->refusals_unshown, 0, __ATOMIC_RELAXED);
-	snprintf(line, sizeof(line),
-		 "%s %s: tenant=default device=%s %s used %llu/%llu, wanted %llu more, limit of the %s, "
-		 "event %d-%llu%s%.0llu%s",
-		 tolerated ? "over limit, allowed:" : "refused", verb,
-		 ledger_device_name(&library->ledger, device), kind_rows[refusal->kind].name,
-		 (unsigned long long)refusal->used, (unsigned long long)refusal->limit,
-		 (unsigned long long)refusal->wanted, ledger_scope_names[refusal->scope],
-		 (int)getpid(), (unsigned long long)number, unshown ? " (and " : "",
-		 (unsigned long long)unshown, unshown ? " more not shown)" : "");
+	snprintf(
+		line, sizeof(line),
+		"%s %s: tenant=default device=%s %s used %llu/%llu, wanted %llu more, limit of the %s, "
+		"event %d-%llu%s%.0llu%s",
+		tolerated ? "over limit, allowed:" : "refused", verb,
+		ledger_device_name(&library->ledger, device), kind_rows[refusal->kind].name,
+		(unsigned long long)refusal->used, (unsigned long long)refusal->limit,
+		(unsigned long long)refusal->wanted, ledger_scope_names[refusal->scope],
+		(int)getpid(), (unsigned long long)number, unshown ? " (and " : "",
+		(unsigned long long)unshown, unshown ? " more not shown)" : "");
 	log_write(&library->log, LOG_INFO, "%s", line);
-	if (!library->config.quiet && !(library->log.to_stderr && log_wants(&library->log, LOG_INFO)))
+	if (!library->config.quiet &&
+	    !(library->log.to_stderr && log_wants(&library->log, LOG_INFO)))
 		log_stderr("rdma_intercept: %s", line);
 }
 
@@ -55,8 +57,8 @@ static void say_out_of_order(struct library *library, const char *verb, int resu
 
 /* What the mode and the policy make of a charge that was not simply granted. */
 static __attribute__((noinline, cold)) bool judge(struct library *library, const char *verb,
-						  unsigned device, const struct cost *cost, int result,
-						  const struct ledger_refusal *refusal)
+						  unsigned device, const struct cost *cost,
+						  int result, const struct ledger_refusal *refusal)
 {
 	bool tolerated = library->config.mode != MODE_ENFORCE;
 
@@ -152,7 +154,7 @@ bool gate_device(struct library *library, const char *verb, const char *name, un
 }
 
 HOT bool deal_open(struct deal *deal, const char *verb, enum object object,
-	       struct ibv_context *context)
+		   struct ibv_context *context)
 {
 	const struct context *entry = context ? context_find(context) : NULL;
 	unsigned device = LEDGER_NAMELESS;
@@ -184,8 +186,9 @@ void deal_abandon(struct deal *deal)
 }
 
 /* Takes or gives back the difference between two costs of the same kinds. */
-static __attribute__((noinline, cold)) bool adjust(struct library *library, const char *verb, unsigned device,
-		   const struct cost *from, const struct cost *to)
+static __attribute__((noinline, cold)) bool adjust(struct library *library, const char *verb,
+						   unsigned device, const struct cost *from,
+						   const struct cost *to)
 {
 	struct cost more = { 0 }, less = { 0 };
 
@@ -294,7 +297,8 @@ void change_force(struct change *change, uint64_t after)
 	if (!library)
 		return;
 	difference = one(change->kind, after > booked ? after - booked : booked - after);
-	if (after > booked && ledger_charge_forced(&library->ledger, change->device, &difference) < 0)
+	if (after > booked &&
+	    ledger_charge_forced(&library->ledger, change->device, &difference) < 0)
 		ledger_defer_charge(&library->ledger, change->device, &difference);
 	else if (after < booked)
 		ledger_refund(&library->ledger, change->device, &difference);
@@ -326,16 +330,22 @@ bool change_close(struct change *change, uint64_t after)
  * When a context is closed the kernel frees its objects, unless something still
  * holds its file: a provider that maps queues from it (Soft-RoCE does) leaves the
  * mappings of queues that were not destroyed, and then everything stays, the
- * context too, until the process ends. Such objects stay charged.
+ * context too, until the process ends. Such objects linger: they stay charged, but
+ * under a number instead of their address, which others may get.
  */
 struct closed_group {
 	uint32_t group;
 	unsigned device;
 };
 
+static bool lingers(const struct handle *handle)
+{
+	return (uintptr_t)handle->key & 1; /* no object has an odd address */
+}
+
 static bool of_group(const struct handle *handle, const void *closure)
 {
-	return handle->owner == ((const struct closed_group *)closure)->group;
+	return handle->owner == ((const struct closed_group *)closure)->group && !lingers(handle);
 }
 
 static bool queue_of_group(const struct handle *handle, const void *closure)
@@ -345,11 +355,25 @@ static bool queue_of_group(const struct handle *handle, const void *closure)
 		handle->object == OBJECT_srq || handle->object == OBJECT_wq);
 }
 
-/* Left over from an earlier close on the device. */
-static bool lingering(const struct handle *handle, const void *closure)
+static bool lingers_on_device(const struct handle *handle, const void *closure)
 {
-	return handle->device == ((const struct closed_group *)closure)->device && handle->owner &&
-	       !context_group_is_open(handle->owner);
+	return handle->device == ((const struct closed_group *)closure)->device && lingers(handle);
+}
+
+static void linger(struct library *library, const struct closed_group *closed)
+{
+	struct handle handle;
+
+	while (handles_take_any(&library->handles, of_group, closed, &handle)) {
+		handle.key = (void *)(uintptr_t)(2 * __atomic_add_fetch(&library->lingering, 1,
+									__ATOMIC_RELAXED) +
+						 1);
+		handles_put(&library->handles, &handle);
+	}
+	log_write(&library->log, LOG_INFO,
+		  "a context of %s was closed with queues in it; the kernel "
+		  "keeps all of its objects, and they stay charged",
+		  ledger_device_name(&library->ledger, closed->device));
 }
 
 static void release_all(struct library *library, handle_match *match,
@@ -364,16 +388,12 @@ static void release_all(struct library *library, handle_match *match,
 void gate_release_group(struct library *library, uint32_t group, unsigned device, const char *path)
 {
 	struct closed_group closed = { group, device };
-	bool mapped = handles_have(&library->handles, queue_of_group, &closed) && maps_have(path);
 
-	if (mapped) {
-		library->lingering = true;
-		log_write(&library->log, LOG_INFO, "a context of %s was closed with queues in it; the "
-			  "kernel keeps all of its objects, and they stay charged",
-			  ledger_device_name(&library->ledger, device));
+	if (handles_have(&library->handles, queue_of_group, &closed) && maps_have(path)) {
+		linger(library, &closed);
 		return;
 	}
 	release_all(library, of_group, &closed);
-	if (library->lingering && !maps_have(path))
-		release_all(library, lingering, &closed);
+	if (__atomic_load_n(&library->lingering, __ATOMIC_RELAXED) && !maps_have(path))
+		release_all(library, lingers_on_device, &closed);
 }

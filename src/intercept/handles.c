@@ -40,7 +40,8 @@ static __attribute__((noinline, cold)) int grow(struct handle_shard *shard)
 
 	larger.capacity = shard->capacity ? 2 * shard->capacity : FIRST_CAPACITY;
 	bytes = larger.capacity * sizeof(struct handle);
-	larger.slots = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	larger.slots =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (larger.slots == MAP_FAILED)
 		return -ENOMEM;
 	madvise(larger.slots, bytes, MADV_DONTFORK);
@@ -98,8 +99,8 @@ static struct handle *find(const struct handle_shard *shard, const void *key, en
 	return slot && slot->key && slot->object == object ? slot : NULL;
 }
 
-__attribute__((flatten)) bool handles_take(struct handles *handles, const void *key, enum object object,
-		  struct handle *ret_handle)
+__attribute__((flatten)) bool handles_take(struct handles *handles, const void *key,
+					   enum object object, struct handle *ret_handle)
 {
 	struct handle_shard *shard = shard_of(handles, key);
 	struct handle *slot;

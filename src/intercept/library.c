@@ -18,7 +18,8 @@ static struct library *state_make(void)
 {
 	struct library *made, *expected = NULL;
 
-	made = mmap(NULL, sizeof(*made), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	made = mmap(NULL, sizeof(*made), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0);
 	if (made == MAP_FAILED)
 		return NULL;
 	if (madvise(made, sizeof(*made), MADV_WIPEONFORK) ||
@@ -50,7 +51,8 @@ static void open_log(struct library *library)
 
 	if (result < 0 && config->log_path)
 		log_stderr("rdma_intercept: %sLOG_FILE_PATH='%.80s': cannot write there (%s); "
-			   "nothing is logged", CONFIG_PREFIX, config->log_path, strerror(-result));
+			   "nothing is logged",
+			   CONFIG_PREFIX, config->log_path, strerror(-result));
 }
 
 static void report_limits(const struct library *library)
@@ -65,13 +67,15 @@ static void report_limits(const struct library *library)
 			log_write(&library->log, LOG_INFO, "limit of this process: %s=%llu",
 				  kind_rows[kind].name, (unsigned long long)limits->process[kind]);
 		if (limits->host[kind] != SIZE_UNLIMITED)
-			log_write(&library->log, LOG_INFO, "limit of the host, as asked for: %s=%llu",
-				  kind_rows[kind].name, (unsigned long long)limits->host[kind]);
+			log_write(&library->log, LOG_INFO,
+				  "limit of the host, as asked for: %s=%llu", kind_rows[kind].name,
+				  (unsigned long long)limits->host[kind]);
 	}
 	if (library->config.shm_mode & 022)
 		log_write(&library->log, LOG_WARN,
 			  "%sSHM_MODE=%04o: every user that may write the shared memory can change "
-			  "all counts and limits", CONFIG_PREFIX, (unsigned)library->config.shm_mode);
+			  "all counts and limits",
+			  CONFIG_PREFIX, (unsigned)library->config.shm_mode);
 }
 
 static enum phase start(struct library *library)
@@ -119,8 +123,9 @@ struct library *library_start(void)
 		static bool said;
 
 		if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
-			log_stderr("rdma_intercept: no memory that fork wipes (Linux before 4.14?); "
-				   "this process is not counted and not limited");
+			log_stderr(
+				"rdma_intercept: no memory that fork wipes (Linux before 4.14?); "
+				"this process is not counted and not limited");
 		return NULL;
 	}
 	if (__atomic_compare_exchange_n(&library->phase, &phase, PHASE_STARTING, false,

@@ -30,7 +30,7 @@ struct library {
 	struct ledger ledger;
 	struct handles handles;
 	struct lock contexts_lock; /* for writers of the table in contexts.c */
-	bool lingering; /* objects of closed contexts are still in the kernel */
+	uint64_t lingering; /* objects that were in the kernel after their context was closed */
 	uint64_t last_refusal_second;
 	uint64_t refusals_unshown;
 	uint64_t refusals;

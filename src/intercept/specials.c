@@ -293,6 +293,15 @@ void wrap_ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 
 /* ---- connection manager ---- */
 
+static int id_settle(struct deal *deal, int result, struct rdma_cm_id **id)
+{
+	if (result) {
+		deal_abandon(deal);
+		return result;
+	}
+	return deal_settle(deal, *id) ? 0 : -1;
+}
+
 int wrap_rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
 			enum rdma_port_space ps)
 {
@@ -306,11 +315,7 @@ int wrap_rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **
 	deal.handle.cost = COST1(cm_id, 1);
 	if (!deal_open(&deal, "rdma_create_id", OBJECT_cm_id, NULL))
 		return -1;
-	if (real(channel, id, context, ps)) {
-		deal_abandon(&deal);
-		return -1;
-	}
-	return deal_settle(&deal, *id) ? 0 : -1;
+	return id_settle(&deal, real(channel, id, context, ps), id);
 }
 
 int wrap_rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv_pd *pd,
@@ -326,11 +331,7 @@ int wrap_rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struc
 	deal.handle.cost = COST1(cm_id, 1);
 	if (!deal_open(&deal, "rdma_create_ep", OBJECT_cm_id, NULL))
 		return -1;
-	if (real(id, res, pd, attr)) {
-		deal_abandon(&deal);
-		return -1;
-	}
-	return deal_settle(&deal, *id) ? 0 : -1;
+	return id_settle(&deal, real(id, res, pd, attr), id);
 }
 
 int wrap_rdma_destroy_id(struct rdma_cm_id *id)

@@ -36,7 +36,7 @@
 #define SETTLE_SAME return deal_settle(&deal, object);
 #define SETTLE_AT(taken)                                                                           \
 	{                                                                                          \
-		struct cost now = taken;                                                            \
+		struct cost now = taken;                                                           \
                                                                                                    \
 		return deal_settle_at(&deal, object, &now);                                        \
 	}
@@ -58,8 +58,7 @@
 		deal_abandon(&deal);                                                               \
 		return NULL;                                                                       \
 	}                                                                                          \
-	NOTE_##noun(deal, object)                                                                  \
-	SETTLE(settled)
+	NOTE_##noun(deal, object) SETTLE(settled)
 
 #define DESTROY_BODY(noun)                                                                         \
 	struct release release;                                                                    \

@@ -47,7 +47,8 @@ static void sums_rebuild(struct layout_header *header)
 		for (unsigned device = 0; device < LEDGER_DEVICES; device++) {
 			struct layout_slot_device *row = &slot->device[device];
 
-			for (int kind = 0; kind < KIND_COUNT && slot->devices >> device & 1; kind++) {
+			for (int kind = 0; kind < KIND_COUNT && slot->devices >> device & 1;
+			     kind++) {
 				uint64_t returned = LOAD(row->returned[kind]);
 				uint64_t held = row->charged[kind] - returned;
 
@@ -109,10 +110,8 @@ static void deferred_book(struct ledger *ledger)
 			uint64_t amount = __atomic_exchange_n(&ledger->deferred[device][kind], 0,
 							      __ATOMIC_RELAXED);
 
-			if (amount) {
-				ledger->slot->devices |= 1ull << device;
+			if (amount)
 				book(ledger->header, ledger->slot, device, (unsigned)kind, amount);
-			}
 		}
 }
 
@@ -165,9 +164,8 @@ static bool over(uint64_t used, uint64_t wanted, uint64_t limit)
 }
 
 /* Whether one kind of a cost goes over a limit. Locked. */
-static bool refused(const struct ledger *ledger, unsigned device,
-					      unsigned kind, uint64_t wanted,
-					      struct ledger_refusal *ret)
+static bool refused(const struct ledger *ledger, unsigned device, unsigned kind, uint64_t wanted,
+		    struct ledger_refusal *ret)
 {
 	const struct layout_header *header = ledger->header;
 	const struct {
@@ -175,14 +173,15 @@ static bool refused(const struct ledger *ledger, unsigned device,
 		uint64_t used, limit;
 	} levels[] = {
 		{ SCOPE_PROCESS, ledger->slot->used[kind], ledger->limits->process[kind] },
-		{ SCOPE_DEVICE, header->device[device].used[kind], header->device[device].limit[kind] },
+		{ SCOPE_DEVICE, header->device[device].used[kind],
+		  header->device[device].limit[kind] },
 		{ SCOPE_HOST, header->used[kind], header->limit[kind] },
 	};
 
 	for (unsigned i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
 		if (over(levels[i].used, wanted, levels[i].limit)) {
-			*ret = (struct ledger_refusal){ levels[i].scope, kind, levels[i].used, wanted,
-							levels[i].limit };
+			*ret = (struct ledger_refusal){ levels[i].scope, kind, levels[i].used,
+							wanted, levels[i].limit };
 			return true;
 		}
 	return false;
@@ -222,8 +221,6 @@ static int embedded_charge(struct ledger *ledger, unsigned device, const struct 
 
 	if (__builtin_expect(result < 0, 0))
 		return result;
-	if (__builtin_expect(!(slot->devices >> device & 1), 0))
-		slot->devices |= 1ull << device;
 	SEPARATE(sums);
 	SEPARATE(own);
 	for (unsigned i = 0; i < cost->count; i++) {
@@ -236,7 +233,8 @@ static int embedded_charge(struct ledger *ledger, unsigned device, const struct 
 
 		if (__builtin_expect(in_process > process_limit[kind] ||
 					     on_device > sums->limit[kind] ||
-					     on_host > header->limit[kind], 0)) {
+					     on_host > header->limit[kind],
+				     0)) {
 			result = charge_carefully(ledger, device, cost, i, forced, ret_refusal);
 			break;
 		}
@@ -379,6 +377,8 @@ static int embedded_device(struct ledger *ledger, const char *name)
 			break;
 		}
 	}
+	if (result > 0 && ledger->slot)
+		ledger->slot->devices |= 1ull << result;
 	unlock(ledger);
 	return result;
 }
@@ -433,9 +433,11 @@ static void limit_report(const struct ledger *ledger, const char *scope, int kin
 			 uint64_t stands)
 {
 	if (wanted != SIZE_UNLIMITED && wanted != stands)
-		log_write(ledger->log, LOG_WARN, "%s limit %s=%llu is set already by an earlier process; "
-			  "it stays, and %llu is not used", scope, kind_rows[kind].name,
-			  (unsigned long long)stands, (unsigned long long)wanted);
+		log_write(ledger->log, LOG_WARN,
+			  "%s limit %s=%llu is set already by an earlier process; "
+			  "it stays, and %llu is not used",
+			  scope, kind_rows[kind].name, (unsigned long long)stands,
+			  (unsigned long long)wanted);
 }
 
 static int limits_propose(struct ledger *ledger)
@@ -450,8 +452,10 @@ static int limits_propose(struct ledger *ledger)
 			return result;
 		rows[i] = result < 0 ? NULL : &ledger->header->device[result];
 		if (!rows[i])
-			log_write(ledger->log, LOG_WARN, "device %s: no room in the table of %d devices; "
-				  "its limits are not used", limits->device[i].name, LEDGER_DEVICES);
+			log_write(ledger->log, LOG_WARN,
+				  "device %s: no room in the table of %d devices; "
+				  "its limits are not used",
+				  limits->device[i].name, LEDGER_DEVICES);
 	}
 	result = lock(ledger);
 	if (result < 0)
@@ -501,6 +505,10 @@ static int seat_take(struct ledger *ledger, int fd, const struct identity *self)
 		STORE(header->seats_high, i + 1);
 	ledger->seat = i;
 	ledger->slot = layout_slot(header, i);
+	/* All that have a name so far: a forked child may go on with one that its parent named. */
+	for (unsigned device = 0; device < LEDGER_DEVICES; device++)
+		if (device == LEDGER_NAMELESS || header->device[device].name[0])
+			ledger->slot->devices |= 1ull << device;
 	return 0;
 }
 

@@ -59,11 +59,11 @@ struct layout_seat {
 struct layout_header {
 	struct layout_signature signature;
 	_Alignas(64) pthread_mutex_t lock; /* robust, process-shared */
-	uint64_t turns;			   /* locked; +1 for each holder: progress for those who wait */
-	uint64_t rebuilds;		   /* locked; holders that died */
-	uint64_t reaped;		   /* locked; seats given back for the dead */
-	uint64_t defaults;		   /* locked; bit k: limit[k] is nobody's wish yet */
-	uint32_t seats_high;		   /* locked; seats ever taken, only grows */
+	uint64_t turns;	     /* locked; +1 for each holder: progress for those who wait */
+	uint64_t rebuilds;   /* locked; holders that died */
+	uint64_t reaped;     /* locked; seats given back for the dead */
+	uint64_t defaults;   /* locked; bit k: limit[k] is nobody's wish yet */
+	uint32_t seats_high; /* locked; seats ever taken, only grows */
 	_Alignas(64) uint64_t limit[KIND_COUNT]; /* locked, by the first that names one */
 	uint64_t used[KIND_COUNT];		 /* locked; sum over the slots */
 	_Alignas(64) struct layout_device device[LEDGER_DEVICES];
@@ -78,22 +78,22 @@ struct layout_header {
  * high by returned - noticed, never too low.
  */
 struct layout_slot_device {
-	uint64_t charged[KIND_COUNT];  /* the owner, locked */
+	uint64_t charged[KIND_COUNT]; /* the owner, locked */
 	uint64_t returned[KIND_COUNT]; /* the owner's threads, atomically (release), without the lock;
 					  only grows */
-	uint64_t noticed[KIND_COUNT];  /* locked; how much of returned has left the sums */
-	uint64_t qp_type[QP_TYPES];  /* the owner's threads, atomically, without the lock */
+	uint64_t noticed[KIND_COUNT]; /* locked; how much of returned has left the sums */
+	uint64_t qp_type[QP_TYPES];   /* the owner's threads, atomically, without the lock */
 	uint64_t qp_state[QP_STATES]; /* likewise */
-	uint64_t qp_port[QP_PORTS];  /* likewise */
+	uint64_t qp_port[QP_PORTS];   /* likewise */
 };
 
 struct layout_slot {
-	uint64_t used[KIND_COUNT];	      /* locked; sum of charged - noticed over the devices */
-	uint64_t refused[KIND_COUNT];	      /* the owner's threads, atomically, without the lock */
-	uint64_t tolerated[KIND_COUNT];	      /* likewise: over a limit in mode warn or audit */
-	uint64_t counter[LEDGER_COUNTERS];    /* likewise */
-	uint64_t cm_event[LEDGER_CM_EVENTS];  /* likewise */
-	uint64_t devices;		      /* the owner, locked; bit d: device[d] was ever used */
+	uint64_t used[KIND_COUNT];	     /* locked; sum of charged - noticed over the devices */
+	uint64_t refused[KIND_COUNT];	     /* the owner's threads, atomically, without the lock */
+	uint64_t tolerated[KIND_COUNT];	     /* likewise: over a limit in mode warn or audit */
+	uint64_t counter[LEDGER_COUNTERS];   /* likewise */
+	uint64_t cm_event[LEDGER_CM_EVENTS]; /* likewise */
+	uint64_t devices;		     /* the owner, locked; bit d: device[d] may be used */
 	struct layout_slot_device device[LEDGER_DEVICES];
 } __attribute__((aligned(LAYOUT_PAGE)));
 

@@ -62,8 +62,10 @@ int ledger_device(struct ledger *ledger, const char *name)
 
 	if (device != -ENOSPC)
 		return device;
-	log_write(ledger->log, LOG_WARN, "device %s: no room in the table of %d devices; "
-		  "its objects count for the process and the host only", name, LEDGER_DEVICES);
+	log_write(ledger->log, LOG_WARN,
+		  "device %s: no room in the table of %d devices; "
+		  "its objects count for the process and the host only",
+		  name, LEDGER_DEVICES);
 	return LEDGER_NAMELESS;
 }
 

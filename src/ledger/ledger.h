@@ -36,11 +36,11 @@ extern const char *const qp_state_names[QP_STATES];
 
 /* Event counters of a process, that limit nothing. */
 enum ledger_counter {
-	COUNTER_CQ_EVENTS,	/* completion events taken from channels */
-	COUNTER_CQ_ACKS,	/* of these, acknowledged */
-	COUNTER_CQ_GAPS,	/* times between two events that were measured, and */
-	COUNTER_CQ_GAP_NS,	/* their sum, */
-	COUNTER_CQ_GAP_MAX_NS,	/* and the longest */
+	COUNTER_CQ_EVENTS,     /* completion events taken from channels */
+	COUNTER_CQ_ACKS,       /* of these, acknowledged */
+	COUNTER_CQ_GAPS,       /* times between two events that were measured, and */
+	COUNTER_CQ_GAP_NS,     /* their sum, */
+	COUNTER_CQ_GAP_MAX_NS, /* and the longest */
 	LEDGER_COUNTERS
 };
 

@@ -22,8 +22,8 @@
 
 enum { PATH_SIZE = 288 };
 
-static __attribute__((format(printf, 3, 4))) int
-fail(int result, char problem[LEDGER_PROBLEM], const char *format, ...)
+static __attribute__((format(printf, 3, 4))) int fail(int result, char problem[LEDGER_PROBLEM],
+						      const char *format, ...)
 {
 	va_list arguments;
 

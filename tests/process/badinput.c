@@ -62,15 +62,6 @@ static const struct scenario scenarios[] = {
 
 /* ---- settings ---- */
 
-static unsigned occurrences(const char *text, const char *word)
-{
-	unsigned found = 0;
-
-	for (text = strstr(text, word); text; text = strstr(text + 1, word))
-		found++;
-	return found;
-}
-
 /* The sentence names the variable, the value and what is allowed, once. */
 static void complained(const char *variable, const char *value, const char *allowed)
 {

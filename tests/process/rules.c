@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <signal.h>
+#include <time.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -424,6 +425,22 @@ static void modes(const char *argument)
 	}
 }
 
+/* However often a program asks, the log gets a line a second. */
+static void flood(const char *argument)
+{
+	struct fixture fixture = fixture_open();
+	struct timespec now;
+
+	do { /* not across the turn of a second */
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (now.tv_nsec > 500000000);
+	for (unsigned i = 0; i < 500; i++)
+		CHECK(!qp_make(&fixture, IBV_QPT_RC));
+	sleep(1);
+	CHECK(!qp_make(&fixture, IBV_QPT_RC));
+	fixture_close(&fixture);
+}
+
 static const struct scenario scenarios[] = {
 	{ "rereg", rereg },	      { "resize", resize },
 	{ "srq_depth", srq_depth },   { "own_queues", own_queues },
@@ -433,6 +450,7 @@ static const struct scenario scenarios[] = {
 	{ "endpoint", endpoint },     { "old_abi", old_abi },
 	{ "unknown", unknown },	      { "small_context", small_context },
 	{ "reuse", reuse },	      { "modes", modes },
+	{ "flood", flood },
 	{ 0 },
 };
 
@@ -459,6 +477,11 @@ static void driver(void)
 	each("unknown", "");
 	each("small_context", "!FAKEVERBS_SZ=200");
 	each("reuse", "");
+	log_clear();
+	each("flood", "LIMITS=process:qp=0");
+	CHECK(occurrences(log_text(), "refused ibv_create_qp") == 2, "%s", log_text());
+	CHECK(strstr(log_text(), "-501 (and 499 more not shown)") != NULL, "%s", log_text());
+	CHECK(occurrences(stderr_text(), "refused ibv_create_qp") == 2, "%s", stderr_text());
 	each("modes:enforce", "LIMITS=process:qp=1\nDENY_ERRNO=ENOMEM");
 	log_clear();
 	each("modes:warn", "LIMITS=process:qp=1\nMODE=warn");
