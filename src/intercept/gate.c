@@ -220,11 +220,16 @@ static __attribute__((noinline, cold)) void *undo(struct deal *deal, void *objec
 HOT void *deal_settle(struct deal *deal, void *object)
 {
 	struct library *library = deal->library;
-	struct handle *handle = &deal->handle;
+	struct handle *handle = &deal->handle, replaced;
+	int result;
 
 	handle->key = object;
-	if (__builtin_expect(handles_put(&library->handles, handle) < 0, 0))
-		return undo(deal, object, ENOMEM);
+	result = handles_put(&library->handles, handle, &replaced);
+	if (__builtin_expect(result != 0, 0)) {
+		if (result < 0)
+			return undo(deal, object, ENOMEM);
+		gate_give_back(library, &replaced);
+	}
 	if (handle->qp_type != QP_NONE)
 		ledger_qp_appears(&library->ledger, handle->device, handle->qp_type,
 				  handle->qp_state);
@@ -362,13 +367,13 @@ static bool lingers_on_device(const struct handle *handle, const void *closure)
 
 static void linger(struct library *library, const struct closed_group *closed)
 {
-	struct handle handle;
+	struct handle handle, none;
 
 	while (handles_take_any(&library->handles, of_group, closed, &handle)) {
 		handle.key = (void *)(uintptr_t)(2 * __atomic_add_fetch(&library->lingering, 1,
 									__ATOMIC_RELAXED) +
 						 1);
-		handles_put(&library->handles, &handle);
+		handles_put(&library->handles, &handle, &none);
 	}
 	log_write(&library->log, LOG_INFO,
 		  "a context of %s was closed with queues in it; the kernel "

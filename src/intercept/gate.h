@@ -98,12 +98,14 @@ static inline void release_open(struct release *release, enum object object, con
 /* Returns result, which is 0 when the object is gone. */
 static inline int release_close(struct release *release, int result)
 {
+	struct handle none;
+
 	if (__builtin_expect(!release->library, 0))
 		return result;
 	if (__builtin_expect(result == 0, 1))
 		gate_give_back(release->library, &release->handle);
 	else /* its place in the table has just become free */
-		handles_put(&release->library->handles, &release->handle);
+		handles_put(&release->library->handles, &release->handle, &none);
 	return result;
 }
 

@@ -55,7 +55,7 @@ static __attribute__((noinline, cold)) int grow(struct handle_shard *shard)
 	return 0;
 }
 
-int handles_put(struct handles *handles, const struct handle *handle)
+int handles_put(struct handles *handles, const struct handle *handle, struct handle *ret_replaced)
 {
 	struct handle_shard *shard = shard_of(handles, handle->key);
 	struct handle *slot;
@@ -64,9 +64,14 @@ int handles_put(struct handles *handles, const struct handle *handle)
 	lock_acquire(&shard->lock);
 	if (4 * (shard->count + 1) > 3 * shard->capacity)
 		result = grow(shard);
-	if (result == 0) {
+	if (__builtin_expect(result == 0, 1)) {
 		slot = probe(shard, handle->key);
-		shard->count += !slot->key;
+		if (__builtin_expect(slot->key != NULL, 0)) {
+			*ret_replaced = *slot;
+			result = HANDLES_REPLACED;
+		} else {
+			shard->count++;
+		}
 		*slot = *handle;
 	}
 	lock_release(&shard->lock);

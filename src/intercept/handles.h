@@ -45,8 +45,10 @@ struct handles {
 	struct handle_shard shard[HANDLE_SHARDS];
 };
 
-/* -ENOMEM when the table cannot grow. A stale handle of the same address is replaced. */
-int handles_put(struct handles *handles, const struct handle *handle);
+/* -ENOMEM when the table cannot grow. HANDLES_REPLACED when an object that was there
+ * at the same address must have gone without our seeing: its handle is returned. */
+enum { HANDLES_REPLACED = 1 };
+int handles_put(struct handles *handles, const struct handle *handle, struct handle *ret_replaced);
 
 /* Removes; false when the address is unknown or belongs to another kind of object. */
 bool handles_take(struct handles *handles, const void *key, enum object object,

@@ -103,8 +103,7 @@ static void book(struct layout_header *header, struct layout_slot *slot, unsigne
 
 static void deferred_book(struct ledger *ledger)
 {
-	if (!__atomic_exchange_n(&ledger->deferred_any, 0, __ATOMIC_ACQUIRE))
-		return;
+	__atomic_fetch_and(&ledger->unusual, ~(uint32_t)LEDGER_DEFERRED, __ATOMIC_ACQUIRE);
 	for (unsigned device = 0; device < LEDGER_DEVICES; device++)
 		for (int kind = 0; kind < KIND_COUNT; kind++) {
 			uint64_t amount = __atomic_exchange_n(&ledger->deferred[device][kind], 0,
@@ -138,6 +137,22 @@ static __attribute__((noinline)) int lock_wait(struct ledger *ledger, int result
 	return -result;
 }
 
+static inline void unlock(struct ledger *ledger)
+{
+	pthread_mutex_unlock(&ledger->header->lock);
+}
+
+/* Locked: with something to book first, or after our seat became somebody else's. */
+static __attribute__((noinline, cold)) int lock_unusual(struct ledger *ledger)
+{
+	if (LOAD(ledger->unusual) & LEDGER_LEFT) {
+		unlock(ledger);
+		return -ESHUTDOWN;
+	}
+	deferred_book(ledger);
+	return 0;
+}
+
 static inline int lock(struct ledger *ledger)
 {
 	int result = pthread_mutex_trylock(&ledger->header->lock);
@@ -148,14 +163,9 @@ static inline int lock(struct ledger *ledger)
 			return result;
 	}
 	STORE(ledger->header->turns, ledger->header->turns + 1);
-	if (__builtin_expect(LOAD(ledger->deferred_any), 0) && ledger->slot)
-		deferred_book(ledger);
+	if (__builtin_expect(LOAD(ledger->unusual), 0))
+		return lock_unusual(ledger);
 	return 0;
-}
-
-static inline void unlock(struct ledger *ledger)
-{
-	pthread_mutex_unlock(&ledger->header->lock);
 }
 
 static bool over(uint64_t used, uint64_t wanted, uint64_t limit)
@@ -254,6 +264,8 @@ static __attribute__((noinline, cold)) void refund_deferred(struct ledger *ledge
 {
 	struct layout_slot_device *own = &ledger->slot->device[device];
 
+	if (LOAD(ledger->unusual) & LEDGER_LEFT)
+		return;
 	for (unsigned i = 0; i < cost->count; i++) {
 		uint64_t *deferred = &ledger->deferred[device][cost->kind[i]];
 		uint64_t there = LOAD(*deferred), taken;
@@ -272,7 +284,7 @@ static void embedded_refund(struct ledger *ledger, unsigned device, const struct
 	struct layout_slot_device *own = &ledger->slot->device[device];
 
 	/* Once the flag is down, its amounts are booked before anybody can notice. */
-	if (__builtin_expect(__atomic_load_n(&ledger->deferred_any, __ATOMIC_ACQUIRE), 0)) {
+	if (__builtin_expect(__atomic_load_n(&ledger->unusual, __ATOMIC_ACQUIRE), 0)) {
 		refund_deferred(ledger, device, cost);
 		return;
 	}
@@ -395,8 +407,11 @@ static void embedded_close(struct ledger *ledger)
 				notice(ledger->header, ledger->slot, device, kind);
 		holds |= ledger->slot->used[kind] != 0;
 	}
-	if (!holds)
+	if (!holds) {
+		/* A thread that is still at work must not charge what is no longer ours. */
+		__atomic_fetch_or(&ledger->unusual, LEDGER_LEFT, __ATOMIC_RELEASE);
 		STORE(ledger->header->seat[ledger->seat].state, SEAT_FREE);
+	}
 	unlock(ledger);
 }
 

@@ -115,7 +115,7 @@ void ledger_defer_charge(struct ledger *ledger, unsigned device, const struct co
 		__atomic_fetch_add(&ledger->deferred[device][cost->kind[i]], cost->amount[i],
 				   __ATOMIC_RELAXED);
 	/* Release: whoever sees the flag sees the amounts. */
-	__atomic_store_n(&ledger->deferred_any, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_or(&ledger->unusual, LEDGER_DEFERRED, __ATOMIC_RELEASE);
 }
 
 static inline void up(uint64_t *gauge, int row)

@@ -95,9 +95,12 @@ struct ledger {
 	struct layout_slot *slot;
 	unsigned seat;
 	uint64_t view;
-	uint32_t deferred_any;
+	uint32_t unusual; /* LEDGER_DEFERRED, LEDGER_LEFT; 0 on the common path */
 	uint64_t deferred[LEDGER_DEVICES][KIND_COUNT]; /* charges that could not be written */
 };
+
+/* Charges wait in `deferred`; or this process has left and charges no more. */
+enum { LEDGER_DEFERRED = 1, LEDGER_LEFT = 2 };
 
 enum { LEDGER_PROBLEM = 320 };
 

@@ -25,7 +25,7 @@ static struct handle handle_of(unsigned i)
 static void random_walk(void)
 {
 	unsigned seed = 1, wrong = 0;
-	struct handle handle;
+	struct handle handle, replaced;
 
 	for (unsigned step = 0; step < STEPS; step++) {
 		unsigned i = (unsigned)rand_r(&seed) % KEYS;
@@ -36,7 +36,7 @@ static void random_walk(void)
 		} else {
 			wrong += handles_take(&table, key_of(i), OBJECT_mr, &handle);
 			handle = handle_of(i);
-			wrong += handles_put(&table, &handle) != 0;
+			wrong += handles_put(&table, &handle, &replaced) != 0;
 		}
 		present[i] = !present[i];
 	}
@@ -70,9 +70,12 @@ static void owners(void)
 
 static void kinds_of_object(void)
 {
-	struct handle handle = handle_of(1), *held;
+	struct handle handle = handle_of(1), replaced, *held;
 
-	CHECK(handles_put(&table, &handle) == 0);
+	CHECK(handles_put(&table, &handle, &replaced) == 0);
+	handle.cost.amount[1] = 7;
+	CHECK(handles_put(&table, &handle, &replaced) == HANDLES_REPLACED &&
+	      replaced.cost.amount[1] == 1, "whoever was there before is returned");
 	CHECK(!handles_take(&table, key_of(1), OBJECT_qp, &handle), "another kind at the address");
 	CHECK(!handles_hold(&table, key_of(1), OBJECT_qp));
 	held = handles_hold(&table, key_of(1), OBJECT_mr);
