@@ -64,8 +64,18 @@ listening() {
 	return 1
 }
 
+# The same for the connection manager.
+cm_listening() {
+	local i
+	for ((i = 0; i < 200; i++)); do
+		! rdma resource show cm_id | grep -q LISTEN || return 0
+		sleep 0.05
+	done
+	return 1
+}
+
 # pair NAME READY SERVER -- CLIENT: runs both, output in $scratch/NAME.{server,client}, their
-# statuses in $server_status and $client_status. READY is a TCP port to wait for, or seconds.
+# statuses in $server_status and $client_status. READY is a TCP port to wait for, or cm.
 # Both commands are run through the function "around", which the caller may define.
 around() { "$@"; }
 pair() {
@@ -79,7 +89,7 @@ pair() {
 	around timeout -k 5 60 "${server[@]}" >"$scratch/$name.server" 2>&1 &
 	pid=$!
 	case $ready in
-	*.*) sleep "$ready" ;;
+	cm) cm_listening || true ;;
 	*) listening "$ready" || true ;;
 	esac
 	around timeout -k 5 60 "$@" >"$scratch/$name.client" 2>&1 && client_status=0 || client_status=$?
@@ -95,9 +105,9 @@ application() {
 	ib_send_bw) pair "$1" 18515 ib_send_bw "${common[@]}" -- ib_send_bw "${common[@]}" 10.77.0.1 ;;
 	ib_read_bw) pair "$1" 18515 ib_read_bw "${common[@]}" -- ib_read_bw "${common[@]}" 10.77.0.1 ;;
 	ib_atomic_lat) pair "$1" 18515 ib_atomic_lat -d rxe0 -n 200 -F -- ib_atomic_lat -d rxe0 -n 200 -F 10.77.0.1 ;;
-	ib_write_lat-R) pair "$1" 2.0 ib_write_lat -R "${common[@]}" -- ib_write_lat -R "${common[@]}" 10.77.0.1 ;;
-	rping) pair "$1" 1.5 rping -s -a 10.77.0.1 -C 10 -v -- rping -c -a 10.77.0.1 -C 10 -v ;;
-	ucmatose) pair "$1" 1.5 ucmatose -b 10.77.0.1 -c 2 -C 10 -- ucmatose -s 10.77.0.1 -c 2 -C 10 ;;
+	ib_write_lat-R) pair "$1" cm ib_write_lat -R "${common[@]}" -- ib_write_lat -R "${common[@]}" 10.77.0.1 ;;
+	rping) pair "$1" cm rping -s -a 10.77.0.1 -C 10 -v -- rping -c -a 10.77.0.1 -C 10 -v ;;
+	ucmatose) pair "$1" cm ucmatose -b 10.77.0.1 -c 2 -C 10 -- ucmatose -s 10.77.0.1 -c 2 -C 10 ;;
 	fi_pingpong) pair "$1" 47592 fi_pingpong -p verbs -e msg -I 20 -S 64 -- fi_pingpong -p verbs -e msg -I 20 -S 64 10.77.0.1 ;;
 	ucx_perftest)
 		export UCX_NET_DEVICES=rxe0:1 UCX_IB_GID_INDEX=0 UCX_TLS=rc_verbs,ud_verbs UCX_WARN_UNUSED_ENV_VARS=n
