@@ -64,7 +64,17 @@ listening() {
 	return 1
 }
 
-# The same for the connection manager.
+# appears TEXT FILE: waits until the text is in the file, a minute at most
+appears() {
+	local i
+	for ((i = 0; i < 1200; i++)); do
+		! grep -q "$1" "$2" || return 0
+		sleep 0.05
+	done
+	return 1
+}
+
+# As listening, for the connection manager.
 cm_listening() {
 	local i
 	for ((i = 0; i < 200; i++)); do

@@ -9,11 +9,7 @@ objects=$BUILD_DIRECTORY/lab/objects
 before=$(kernel_counts)
 guarded 'LIMITS=host:qp=500,mr=500' "$objects" hold 500 >"$scratch/out" 2>&1 &
 victim=$!
-for ((i = 0; i < 600; i++)); do
-	! grep -q holding "$scratch/out" || break
-	sleep 0.1
-done
-check "it holds 500 of each" grep -q 'holding 500 QPs and 500 MRs' "$scratch/out"
+check "it holds 500 of each" appears 'holding 500 QPs and 500 MRs' "$scratch/out"
 check "the kernel has them" bash -c "rdma resource show rxe0 | grep -q ' qp 501 .* mr 500 '"
 refused() {
 	! guarded 'QUIET=1' "$objects" hold 1 >"$scratch/second" 2>&1 && grep -q 'quota exceeded' "$scratch/second"
@@ -26,12 +22,9 @@ check "the kernel is back at the state before" settled "$before"
 start=$(date +%s%N)
 guarded '' "$objects" hold 1 >"$scratch/third" 2>&1 &
 third=$!
-for ((i = 0; i < 200; i++)); do
-	! grep -q holding "$scratch/third" || break
-	sleep 0.02
-done
+appears 'holding 1 QPs' "$scratch/third" || true
 took=$((($(date +%s%N) - start) / 1000000))
-check "the next join succeeds (after $took ms)" grep -q 'holding 1 QPs' "$scratch/third"
+check "the next process has its QP within a second or two (after $took ms)" [ "$took" -lt 2000 ]
 check "what the killed one held was given back" grep -q 'gave back what [0-9]* ended process' "$scratch/log"
 kill -9 $third
 wait $third 2>/dev/null || true
