@@ -18,7 +18,7 @@ suite() {
 	awk '/^test_[^ ]* \(/ { name = $1 " " $2 } / [.][.][.] / { sub(/.* [.][.][.] /, ""); print name " ... " $0 }' \
 		"$scratch/$name.out" | sort -u "$scratch/$name" - >"$scratch/sorted"
 	mv "$scratch/sorted" "$scratch/$name"
-	tail -n 1 "$scratch/$name.out"
+	echo "      $name, in its own words: $(tail -n 1 "$scratch/$name.out")"
 }
 
 # Both suites, once more; results add up.
