@@ -43,45 +43,27 @@ guarded() {
 # What the kernel has of each kind, on both devices.
 kernel_counts() { rdma resource show | sed 's/ *$//'; }
 
-# settled COUNTS: true when the kernel's counts are these, now or within two seconds
+# within SECONDS COMMAND...: tries it until it is true, so long at most
+within() {
+	local i tries=$((20 * $1))
+	shift
+	for ((i = 0; i < tries; i++)); do
+		! "$@" || return 0
+		sleep 0.05
+	done
+	return 1
+}
+
+counts_are() { [ "$(kernel_counts)" = "$1" ]; }
+tcp_listens() { ss -Hltn "sport = :$1" | grep -q .; }
+cm_listens() { rdma resource show cm_id | grep -q LISTEN; }
+
+# settled COUNTS: true when the kernel's counts are these; shows what they are if not
 settled() {
-	local i
-	for ((i = 0; i < 40; i++)); do
-		[ "$(kernel_counts)" != "$1" ] || return 0
-		sleep 0.05
-	done
-	kernel_counts
-	return 1
-}
-
-# listening PORT: waits until something listens there, by TCP
-listening() {
-	local i
-	for ((i = 0; i < 200; i++)); do
-		! ss -Hltn "sport = :$1" | grep -q . || return 0
-		sleep 0.05
-	done
-	return 1
-}
-
-# appears TEXT FILE: waits until the text is in the file, a minute at most
-appears() {
-	local i
-	for ((i = 0; i < 1200; i++)); do
-		! grep -q "$1" "$2" || return 0
-		sleep 0.05
-	done
-	return 1
-}
-
-# As listening, for the connection manager.
-cm_listening() {
-	local i
-	for ((i = 0; i < 200; i++)); do
-		! rdma resource show cm_id | grep -q LISTEN || return 0
-		sleep 0.05
-	done
-	return 1
+	within 2 counts_are "$1" || {
+		kernel_counts
+		return 1
+	}
 }
 
 # pair NAME READY SERVER -- CLIENT: runs both, output in $scratch/NAME.{server,client}, their
@@ -99,8 +81,8 @@ pair() {
 	around timeout -k 5 60 "${server[@]}" >"$scratch/$name.server" 2>&1 &
 	pid=$!
 	case $ready in
-	cm) cm_listening || true ;;
-	*) listening "$ready" || true ;;
+	cm) within 10 cm_listens || true ;;
+	*) within 10 tcp_listens "$ready" || true ;;
 	esac
 	around timeout -k 5 60 "$@" >"$scratch/$name.client" 2>&1 && client_status=0 || client_status=$?
 	[ "$client_status" -eq 0 ] || sleep 1
