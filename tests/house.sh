@@ -16,7 +16,11 @@ fail() {
 }
 
 # ---- rooms: which other rooms a room may include (base is for everybody)
-declare -A may=([base]="" [ledger]="" [intercept]="ledger")
+# (proto sees the kinds of ledger, which asks by proto; cli sees the kinds and, for
+# one command, the reader of policy files)
+declare -A may=([base]="" [proto]="ledger" [ledger]="proto" [intercept]="ledger"
+	[collector]="ledger proto" [cli]="ledger proto collector")
+declare -A sees=([proto/ledger]="kinds" [cli/ledger]="kinds" [cli/collector]="policy")
 for room in "${!may[@]}"; do
 	while IFS=: read -r file _ line; do
 		other=$(sed -E 's/.*"([a-z]+)\/.*/\1/' <<<"$line")
@@ -24,6 +28,10 @@ for room in "${!may[@]}"; do
 		*" $other "*) ;;
 		*) fail "$file includes $other/, which its room may not" ;;
 		esac
+		only=${sees[$room/$other]-}
+		if [ -n "$only" ] && ! grep -q "\"$other/$only\.\(h\|def\)\"" <<<"$line"; then
+			fail "$file includes more of $other/ than $only"
+		fi
 	done < <(grep -rnE '#include "[a-z]+/' "src/$room")
 	if [ "$room" != intercept ] && grep -rlE '<(infiniband|rdma)/' "src/$room"; then
 		fail "src/$room knows verbs: only src/intercept may"
@@ -68,7 +76,7 @@ diff "$work/wanted" "$work/exported" || fail "the exports differ from the rows o
 cp -r src "$work/src"
 echo 'KIND(house_test, COUNT, "a kind that only this test knows")' >>"$work/src/ledger/kinds.def"
 gcc -std=gnu11 -D_GNU_SOURCE -Wall -Werror -I"$work/src" -Itests -o "$work/kinds" tests/unit/kinds.c \
-	tests/harness.c "$work"/src/{base,ledger}/*.c "$work"/src/intercept/{config,handles}.c
+	tests/harness.c "$work"/src/{base,ledger,proto}/*.c "$work"/src/intercept/{config,handles}.c
 before=$(wc -w <<<"$kinds")
 KINDS_DEF=$work/src/ledger/kinds.def "$work/kinds" | tee "$work/output" | grep 'failed:' || true
 if ! grep -qx "$((before + 1)) kinds" "$work/output" || ! grep -q ', 0 failed$' "$work/output"; then

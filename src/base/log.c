@@ -137,7 +137,8 @@ void log_vwrite(const struct log *log, enum log_level level, const char *format,
 	if (!log_wants(log, level))
 		return;
 	if (log->to_stderr)
-		used = (size_t)snprintf(line, sizeof(line), "[RDMA_HOOKS] ");
+		used = (size_t)snprintf(line, sizeof(line), "%s",
+					log->prefix ? log->prefix : "[RDMA_HOOKS] ");
 	else
 		used = (size_t)stamp(line, sizeof(line), level);
 	used = finish(line, sizeof(line), used, format, arguments);

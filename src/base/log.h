@@ -19,6 +19,7 @@ enum { LOG_PATH_MAX = 1024 };
 struct log {
 	enum log_level level;
 	bool to_stderr;
+	const char *prefix; /* of lines on stderr; NULL: the library's */
 	char path[LOG_PATH_MAX];
 };
 

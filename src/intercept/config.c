@@ -194,12 +194,21 @@ static int parse_limits(struct draft *draft, const char *text)
 
 static int parse_mode(struct draft *draft, const char *text)
 {
-	static const char *const names[] = { "enforce", "warn", "audit" };
 	unsigned choice;
-	int result = parse_choice(text, names, 3, &choice);
+	int result = parse_choice(text, ledger_mode_names, LEDGER_MODES, &choice);
 
 	if (result == 0)
-		draft->config->mode = (enum mode)choice;
+		draft->config->mode = (enum ledger_mode)choice;
+	return result;
+}
+
+static int parse_transport(struct draft *draft, const char *text)
+{
+	unsigned choice;
+	int result = parse_choice(text, ledger_transport_names, LEDGER_TRANSPORTS, &choice);
+
+	if (result == 0)
+		draft->config->transport = (enum ledger_transport)choice;
 	return result;
 }
 
@@ -319,6 +328,9 @@ static void settle(struct draft *draft)
 					       documented->process[kind], fallback.process[kind]);
 		limits->host[kind] = choose(draft->special.host[kind], documented->host[kind],
 					    fallback.host[kind]);
+		if (draft->special.process[kind] == UNSPOKEN &&
+		    documented->process[kind] == UNSPOKEN)
+			limits->process_defaults |= 1ull << kind;
 		if (draft->special.host[kind] == UNSPOKEN && documented->host[kind] == UNSPOKEN)
 			limits->host_defaults |= 1ull << kind;
 	}
@@ -358,6 +370,7 @@ void config_read(struct config *config, config_lookup *lookup)
 		if (text && parsers[i](&draft, text) < 0)
 			complain(config, &config_settings[i], text);
 	}
+	config->socket = lookup(CONFIG_SOCKET);
 	if (!config->shm_name[0])
 		default_shm_name(config);
 	settle(&draft);

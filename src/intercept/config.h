@@ -13,8 +13,7 @@
 #include "ledger/ledger.h"
 
 #define CONFIG_PREFIX "RDMA_INTERCEPT_"
-
-enum mode { MODE_ENFORCE, MODE_WARN, MODE_AUDIT };
+#define CONFIG_SOCKET "RDMA_COLLECTOR_SOCKET"
 
 enum { CONFIG_NAME_MAX = 240, CONFIG_COMPLAINTS = 4, CONFIG_COMPLAINT = 400 };
 
@@ -22,10 +21,12 @@ struct config {
 	bool enable;
 	bool fail_closed;
 	bool quiet;
-	enum mode mode;
+	enum ledger_mode mode;
 	int deny_errno;
 	enum log_level log_level;
 	const char *log_path; /* in the environment; NULL = the default */
+	enum ledger_transport transport;
+	const char *socket; /* of the collector, in the environment; NULL = the usual ones */
 	char shm_name[CONFIG_NAME_MAX];
 	mode_t shm_mode;
 	bool shm_mode_chosen;

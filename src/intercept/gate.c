@@ -14,15 +14,12 @@
 
 __thread uint32_t gate_inside;
 
-/* At most one line a second per process; the next one tells how many were not shown. */
-static void say_refusal(struct library *library, const char *verb, unsigned device,
-			const struct ledger_refusal *refusal, bool tolerated)
+/* Whether a refusal may be shown: at most one a second per process. The next one
+ * that is shown tells how many were not. */
+static bool show_now(struct library *library, uint64_t *ret_unshown)
 {
-	uint64_t number = __atomic_add_fetch(&library->refusals, 1, __ATOMIC_RELAXED);
 	uint64_t last = __atomic_load_n(&library->last_refusal_second, __ATOMIC_RELAXED);
-	uint64_t unshown;
 	struct timespec now;
-	char line[320];
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	if ((uint64_t)now.tv_sec + 1 == last ||
@@ -30,19 +27,36 @@ static void say_refusal(struct library *library, const char *verb, unsigned devi
 					 (uint64_t)now.tv_sec + 1, false, __ATOMIC_RELAXED,
 					 __ATOMIC_RELAXED)) {
 		__atomic_add_fetch(&library->refusals_unshown, 1, __ATOMIC_RELAXED);
-		return;
+		return false;
 	}
-	unshown = __atomic_exchange_n(&library->refusals_unshown, 0, __ATOMIC_RELAXED);
-	snprintf(
-		line, sizeof(line),
-		"%s %s: tenant=default device=%s %s used %llu/%llu, wanted %llu more, limit of the %s, "
-		"event %d-%llu%s%.0llu%s",
-		tolerated ? "over limit, allowed:" : "refused", verb,
-		ledger_device_name(&library->ledger, device), kind_rows[refusal->kind].name,
-		(unsigned long long)refusal->used, (unsigned long long)refusal->limit,
-		(unsigned long long)refusal->wanted, ledger_scope_names[refusal->scope],
-		(int)getpid(), (unsigned long long)number, unshown ? " (and " : "",
-		(unsigned long long)unshown, unshown ? " more not shown)" : "");
+	*ret_unshown = __atomic_exchange_n(&library->refusals_unshown, 0, __ATOMIC_RELAXED);
+	return true;
+}
+
+static void say_refusal(struct library *library, const char *verb, unsigned device,
+			const struct ledger_refusal *refusal, int result, bool tolerated)
+{
+	uint64_t number = __atomic_add_fetch(&library->refusals, 1, __ATOMIC_RELAXED), unshown;
+	char why[160], line[480];
+
+	if (!show_now(library, &unshown))
+		return;
+	if (result == LEDGER_UNANSWERED)
+		snprintf(why, sizeof(why),
+			 "used %llu, wanted %llu more, and the collector does not answer",
+			 (unsigned long long)refusal->used, (unsigned long long)refusal->wanted);
+	else
+		snprintf(why, sizeof(why), "used %llu/%llu, wanted %llu more, limit of the %s",
+			 (unsigned long long)refusal->used, (unsigned long long)refusal->limit,
+			 (unsigned long long)refusal->wanted, ledger_scope_names[refusal->scope]);
+	snprintf(line, sizeof(line),
+		 "%s %s: tenant=%s device=%s %s %s, event %d-%llu%s%.0llu%s",
+		 tolerated ? "over limit, allowed:" : "refused", verb,
+		 ledger_tenant(&library->ledger), ledger_device_name(&library->ledger, device),
+		 kind_rows[refusal->kind].name, why, (int)getpid(),
+		 (unsigned long long)(refusal->event ? refusal->event : number),
+		 unshown ? " (and " : "", (unsigned long long)unshown,
+		 unshown ? " more not shown)" : "");
 	log_write(&library->log, LOG_INFO, "%s", line);
 	if (!library->config.quiet &&
 	    !(library->log.to_stderr && log_wants(&library->log, LOG_INFO)))
@@ -60,13 +74,16 @@ static __attribute__((noinline, cold)) bool judge(struct library *library, const
 						  unsigned device, const struct cost *cost,
 						  int result, const struct ledger_refusal *refusal)
 {
-	bool tolerated = library->config.mode != MODE_ENFORCE;
-
 	/* Neither logging nor the ledger touches errno. */
-	if (result == LEDGER_REFUSED) {
+	if (result > 0) {
+		/* The environment's mode is for the environment's limits. */
+		enum ledger_mode mode = refusal->own ? library->config.mode :
+						       ledger_mode(&library->ledger);
+		bool tolerated = mode != MODE_ENFORCE;
+
 		ledger_count_refused(&library->ledger, refusal->kind, tolerated);
-		if (library->config.mode != MODE_AUDIT)
-			say_refusal(library, verb, device, refusal, tolerated);
+		if (mode != MODE_AUDIT)
+			say_refusal(library, verb, device, refusal, result, tolerated);
 		if (!tolerated)
 			return false;
 		result = ledger_charge_forced(&library->ledger, device, cost);

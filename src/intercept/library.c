@@ -58,10 +58,18 @@ static void open_log(struct library *library)
 static void report_limits(const struct library *library)
 {
 	const struct ledger_limits *limits = &library->config.limits;
-	static const char *const modes[] = { "enforce", "warn", "audit" };
 
-	log_write(&library->log, LOG_INFO, "joined /dev/shm/%s, mode %s", library->config.shm_name,
-		  modes[library->config.mode]);
+	if (ledger_transport(&library->ledger) == TRANSPORT_EMBEDDED)
+		log_write(&library->log, LOG_INFO, "joined /dev/shm/%s, mode %s",
+			  library->config.shm_name, ledger_mode_names[library->config.mode]);
+	else
+		log_write(&library->log, LOG_INFO,
+			  "joined the collector by %s as tenant %s, mode %s there and %s for the "
+			  "environment's own limits",
+			  ledger_transport_names[ledger_transport(&library->ledger)],
+			  ledger_tenant(&library->ledger),
+			  ledger_mode_names[ledger_mode(&library->ledger)],
+			  ledger_mode_names[library->config.mode]);
 	for (int kind = 0; kind < KIND_COUNT; kind++) {
 		if (limits->process[kind] != SIZE_UNLIMITED)
 			log_write(&library->log, LOG_INFO, "limit of this process: %s=%llu",
@@ -98,6 +106,8 @@ static enum phase start(struct library *library)
 		return PHASE_OFF;
 	if (config->complaints && config->fail_closed)
 		return PHASE_CLOSED;
+	options.transport = config->transport;
+	options.socket = config->socket;
 	options.mode = config->shm_mode;
 	options.shared = config->shm_mode_chosen && (config->shm_mode & 077);
 	if (ledger_open(&library->ledger, &options, problem) < 0) {

@@ -103,21 +103,21 @@ static void book(struct layout_header *header, struct layout_slot *slot, unsigne
 
 static void deferred_book(struct ledger *ledger)
 {
-	__atomic_fetch_and(&ledger->unusual, ~(uint32_t)LEDGER_DEFERRED, __ATOMIC_ACQUIRE);
+	__atomic_fetch_and(&ledger->embedded.unusual, ~(uint32_t)LEDGER_DEFERRED, __ATOMIC_ACQUIRE);
 	for (unsigned device = 0; device < LEDGER_DEVICES; device++)
 		for (int kind = 0; kind < KIND_COUNT; kind++) {
-			uint64_t amount = __atomic_exchange_n(&ledger->deferred[device][kind], 0,
+			uint64_t amount = __atomic_exchange_n(&ledger->embedded.deferred[device][kind], 0,
 							      __ATOMIC_RELAXED);
 
 			if (amount)
-				book(ledger->header, ledger->slot, device, (unsigned)kind, amount);
+				book(ledger->embedded.header, ledger->embedded.slot, device, (unsigned)kind, amount);
 		}
 }
 
 /* Waits while others make progress; -ETIMEDOUT when the holder stands still. */
-static __attribute__((noinline)) int lock_wait(struct ledger *ledger, int result)
+static __attribute__((noinline)) int wait_for_lock(struct ledger *ledger, int result)
 {
-	struct layout_header *header = ledger->header;
+	struct layout_header *header = ledger->embedded.header;
 
 	while (result == EBUSY) {
 		uint64_t turns = LOAD(header->turns);
@@ -139,13 +139,13 @@ static __attribute__((noinline)) int lock_wait(struct ledger *ledger, int result
 
 static inline void unlock(struct ledger *ledger)
 {
-	pthread_mutex_unlock(&ledger->header->lock);
+	pthread_mutex_unlock(&ledger->embedded.header->lock);
 }
 
 /* Locked: with something to book first, or after our seat became somebody else's. */
 static __attribute__((noinline, cold)) int lock_unusual(struct ledger *ledger)
 {
-	if (LOAD(ledger->unusual) & LEDGER_LEFT) {
+	if (LOAD(ledger->embedded.unusual) & LEDGER_LEFT) {
 		unlock(ledger);
 		return -ESHUTDOWN;
 	}
@@ -155,15 +155,15 @@ static __attribute__((noinline, cold)) int lock_unusual(struct ledger *ledger)
 
 static inline int lock(struct ledger *ledger)
 {
-	int result = pthread_mutex_trylock(&ledger->header->lock);
+	int result = pthread_mutex_trylock(&ledger->embedded.header->lock);
 
 	if (__builtin_expect(result != 0, 0)) {
-		result = lock_wait(ledger, result);
+		result = wait_for_lock(ledger, result);
 		if (result < 0)
 			return result;
 	}
-	STORE(ledger->header->turns, ledger->header->turns + 1);
-	if (__builtin_expect(LOAD(ledger->unusual), 0))
+	STORE(ledger->embedded.header->turns, ledger->embedded.header->turns + 1);
+	if (__builtin_expect(LOAD(ledger->embedded.unusual), 0))
 		return lock_unusual(ledger);
 	return 0;
 }
@@ -177,12 +177,12 @@ static bool over(uint64_t used, uint64_t wanted, uint64_t limit)
 static bool refused(const struct ledger *ledger, unsigned device, unsigned kind, uint64_t wanted,
 		    struct ledger_refusal *ret)
 {
-	const struct layout_header *header = ledger->header;
+	const struct layout_header *header = ledger->embedded.header;
 	const struct {
 		enum ledger_scope scope;
 		uint64_t used, limit;
 	} levels[] = {
-		{ SCOPE_PROCESS, ledger->slot->used[kind], ledger->limits->process[kind] },
+		{ SCOPE_PROCESS, ledger->embedded.slot->used[kind], ledger->limits->process[kind] },
 		{ SCOPE_DEVICE, header->device[device].used[kind],
 		  header->device[device].limit[kind] },
 		{ SCOPE_HOST, header->used[kind], header->limit[kind] },
@@ -191,7 +191,7 @@ static bool refused(const struct ledger *ledger, unsigned device, unsigned kind,
 	for (unsigned i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
 		if (over(levels[i].used, wanted, levels[i].limit)) {
 			*ret = (struct ledger_refusal){ levels[i].scope, kind, levels[i].used,
-							wanted, levels[i].limit };
+							wanted, levels[i].limit, true, 0 };
 			return true;
 		}
 	return false;
@@ -203,8 +203,8 @@ static __attribute__((noinline, cold)) int charge_carefully(struct ledger *ledge
 							    bool forced,
 							    struct ledger_refusal *ret_refusal)
 {
-	struct layout_header *header = ledger->header;
-	struct layout_slot *slot = ledger->slot;
+	struct layout_header *header = ledger->embedded.header;
+	struct layout_slot *slot = ledger->embedded.slot;
 
 	for (unsigned i = from; i < cost->count; i++) {
 		notice_all(header, cost->kind[i]);
@@ -222,8 +222,8 @@ static __attribute__((noinline, cold)) int charge_carefully(struct ledger *ledge
 static int embedded_charge(struct ledger *ledger, unsigned device, const struct cost *cost,
 			   bool forced, struct ledger_refusal *ret_refusal)
 {
-	struct layout_header *header = ledger->header;
-	struct layout_slot *slot = ledger->slot;
+	struct layout_header *header = ledger->embedded.header;
+	struct layout_slot *slot = ledger->embedded.slot;
 	struct layout_device *sums = &header->device[device];
 	struct layout_slot_device *own = &slot->device[device];
 	const uint64_t *process_limit = ledger->limits->process;
@@ -262,12 +262,12 @@ static int embedded_charge(struct ledger *ledger, unsigned device, const struct 
 static __attribute__((noinline, cold)) void refund_deferred(struct ledger *ledger, unsigned device,
 							    const struct cost *cost)
 {
-	struct layout_slot_device *own = &ledger->slot->device[device];
+	struct layout_slot_device *own = &ledger->embedded.slot->device[device];
 
-	if (LOAD(ledger->unusual) & LEDGER_LEFT)
+	if (LOAD(ledger->embedded.unusual) & LEDGER_LEFT)
 		return;
 	for (unsigned i = 0; i < cost->count; i++) {
-		uint64_t *deferred = &ledger->deferred[device][cost->kind[i]];
+		uint64_t *deferred = &ledger->embedded.deferred[device][cost->kind[i]];
 		uint64_t there = LOAD(*deferred), taken;
 
 		do {
@@ -279,12 +279,21 @@ static __attribute__((noinline, cold)) void refund_deferred(struct ledger *ledge
 	}
 }
 
+static void embedded_defer(struct ledger *ledger, unsigned device, const struct cost *cost)
+{
+	for (unsigned i = 0; i < cost->count; i++)
+		__atomic_fetch_add(&ledger->embedded.deferred[device][cost->kind[i]],
+				   cost->amount[i], __ATOMIC_RELAXED);
+	/* Release: whoever sees the flag sees the amounts. */
+	__atomic_fetch_or(&ledger->embedded.unusual, LEDGER_DEFERRED, __ATOMIC_RELEASE);
+}
+
 static void embedded_refund(struct ledger *ledger, unsigned device, const struct cost *cost)
 {
-	struct layout_slot_device *own = &ledger->slot->device[device];
+	struct layout_slot_device *own = &ledger->embedded.slot->device[device];
 
 	/* Once the flag is down, its amounts are booked before anybody can notice. */
-	if (__builtin_expect(__atomic_load_n(&ledger->unusual, __ATOMIC_ACQUIRE), 0)) {
+	if (__builtin_expect(__atomic_load_n(&ledger->embedded.unusual, __ATOMIC_ACQUIRE), 0)) {
 		refund_deferred(ledger, device, cost);
 		return;
 	}
@@ -324,7 +333,7 @@ static bool identity_equal(const struct identity *a, const struct identity *b)
 /* /proc is asked without the lock; under it, the seat must still be the same process's. */
 static int embedded_release_dead(struct ledger *ledger)
 {
-	struct layout_header *header = ledger->header;
+	struct layout_header *header = ledger->embedded.header;
 	unsigned high = LOAD(header->seats_high);
 	int released = 0, saved = errno;
 
@@ -332,7 +341,7 @@ static int embedded_release_dead(struct ledger *ledger)
 		struct layout_seat *seat = &header->seat[i];
 		struct identity who = seat_identity(seat), still;
 
-		if (LOAD(seat->state) != SEAT_TAKEN || !identity_is_dead(&who, ledger->view))
+		if (LOAD(seat->state) != SEAT_TAKEN || !identity_is_dead(&who, ledger->embedded.view))
 			continue;
 		if (lock(ledger) < 0)
 			break;
@@ -357,8 +366,8 @@ static uint64_t embedded_used(struct ledger *ledger, enum kind kind)
 	uint64_t held = 0;
 
 	for (unsigned device = 0; device < LEDGER_DEVICES; device++)
-		held += ledger->slot->device[device].charged[kind] -
-			LOAD(ledger->slot->device[device].returned[kind]);
+		held += ledger->embedded.slot->device[device].charged[kind] -
+			LOAD(ledger->embedded.slot->device[device].returned[kind]);
 	if (locked)
 		unlock(ledger);
 	return held;
@@ -373,7 +382,7 @@ static void device_name(struct layout_device *row, const char *name)
 
 static int embedded_device(struct ledger *ledger, const char *name)
 {
-	struct layout_header *header = ledger->header;
+	struct layout_header *header = ledger->embedded.header;
 	int result = lock(ledger);
 
 	if (result < 0)
@@ -389,8 +398,8 @@ static int embedded_device(struct ledger *ledger, const char *name)
 			break;
 		}
 	}
-	if (result > 0 && ledger->slot)
-		ledger->slot->devices |= 1ull << result;
+	if (result > 0 && ledger->embedded.slot)
+		ledger->embedded.slot->devices |= 1ull << result;
 	unlock(ledger);
 	return result;
 }
@@ -403,24 +412,45 @@ static void embedded_close(struct ledger *ledger)
 		return;
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
 		for (unsigned device = 0; device < LEDGER_DEVICES; device++)
-			if (ledger->slot->devices >> device & 1)
-				notice(ledger->header, ledger->slot, device, kind);
-		holds |= ledger->slot->used[kind] != 0;
+			if (ledger->embedded.slot->devices >> device & 1)
+				notice(ledger->embedded.header, ledger->embedded.slot, device, kind);
+		holds |= ledger->embedded.slot->used[kind] != 0;
 	}
 	if (!holds) {
 		/* A thread that is still at work must not charge what is no longer ours. */
-		__atomic_fetch_or(&ledger->unusual, LEDGER_LEFT, __ATOMIC_RELEASE);
-		STORE(ledger->header->seat[ledger->seat].state, SEAT_FREE);
+		__atomic_fetch_or(&ledger->embedded.unusual, LEDGER_LEFT, __ATOMIC_RELEASE);
+		STORE(ledger->embedded.header->seat[ledger->embedded.seat].state, SEAT_FREE);
 	}
 	unlock(ledger);
 }
 
+static const char *embedded_device_name(const struct ledger *ledger, unsigned device)
+{
+	return ledger->embedded.header->device[device].name;
+}
+
+/* Without a collector there is one tenant, and the environment says everything. */
+static const char *embedded_tenant(const struct ledger *ledger)
+{
+	return "default";
+}
+
+static enum ledger_mode embedded_mode(const struct ledger *ledger)
+{
+	return MODE_ENFORCE;
+}
+
 static const struct ledger_backing embedded_backing = {
+	.transport = TRANSPORT_EMBEDDED,
 	.charge = embedded_charge,
 	.refund = embedded_refund,
 	.release_dead = embedded_release_dead,
+	.defer = embedded_defer,
 	.used = embedded_used,
 	.device = embedded_device,
+	.device_name = embedded_device_name,
+	.tenant = embedded_tenant,
+	.mode = embedded_mode,
 	.close = embedded_close,
 };
 
@@ -428,7 +458,7 @@ static const struct ledger_backing embedded_backing = {
  * only a default: it gives way to the first that was meant. Locked. */
 static void host_limit_propose(struct ledger *ledger, int kind)
 {
-	struct layout_header *header = ledger->header;
+	struct layout_header *header = ledger->embedded.header;
 	uint64_t wanted = ledger->limits->host[kind], bit = 1ull << kind;
 	bool meant = !(ledger->limits->host_defaults & bit);
 
@@ -465,7 +495,7 @@ static int limits_propose(struct ledger *ledger)
 		result = embedded_device(ledger, limits->device[i].name);
 		if (result < 0 && result != -ENOSPC)
 			return result;
-		rows[i] = result < 0 ? NULL : &ledger->header->device[result];
+		rows[i] = result < 0 ? NULL : &ledger->embedded.header->device[result];
 		if (!rows[i])
 			log_write(ledger->log, LOG_WARN,
 				  "device %s: no room in the table of %d devices; "
@@ -485,7 +515,7 @@ static int limits_propose(struct ledger *ledger)
 	for (int kind = 0; kind < KIND_COUNT; kind++) {
 		if (!(limits->host_defaults >> kind & 1))
 			limit_report(ledger, "host", kind, limits->host[kind],
-				     LOAD(ledger->header->limit[kind]));
+				     LOAD(ledger->embedded.header->limit[kind]));
 		for (unsigned i = 0; i < limits->devices; i++)
 			if (rows[i])
 				limit_report(ledger, rows[i]->name, kind,
@@ -498,7 +528,7 @@ static int limits_propose(struct ledger *ledger)
 /* Takes a seat whose slot has memory behind it. Locked. */
 static int seat_take(struct ledger *ledger, int fd, const struct identity *self)
 {
-	struct layout_header *header = ledger->header;
+	struct layout_header *header = ledger->embedded.header;
 	unsigned i = 0;
 	int result;
 
@@ -518,23 +548,23 @@ static int seat_take(struct ledger *ledger, int fd, const struct identity *self)
 	__atomic_store_n(&header->seat[i].state, SEAT_TAKEN, __ATOMIC_RELEASE);
 	if (i == header->seats_high)
 		STORE(header->seats_high, i + 1);
-	ledger->seat = i;
-	ledger->slot = layout_slot(header, i);
+	ledger->embedded.seat = i;
+	ledger->embedded.slot = layout_slot(header, i);
 	/* All that have a name so far: a forked child may go on with one that its parent named. */
 	for (unsigned device = 0; device < LEDGER_DEVICES; device++)
 		if (device == LEDGER_NAMELESS || header->device[device].name[0])
-			ledger->slot->devices |= 1ull << device;
+			ledger->embedded.slot->devices |= 1ull << device;
 	return 0;
 }
 
 /* What this process held before it called exec, it holds no more. Locked. */
 static void own_seats_release(struct ledger *ledger, const struct identity *self)
 {
-	for (unsigned i = 0; i < ledger->header->seats_high; i++) {
-		struct identity who = seat_identity(&ledger->header->seat[i]);
+	for (unsigned i = 0; i < ledger->embedded.header->seats_high; i++) {
+		struct identity who = seat_identity(&ledger->embedded.header->seat[i]);
 
-		if (ledger->header->seat[i].state == SEAT_TAKEN && identity_equal(&who, self))
-			seat_release(ledger->header, i);
+		if (ledger->embedded.header->seat[i].state == SEAT_TAKEN && identity_equal(&who, self))
+			seat_release(ledger->embedded.header, i);
 	}
 }
 
@@ -557,7 +587,7 @@ static int join(struct ledger *ledger, int fd, const struct identity *self)
 		return result;
 	result = seat_take(ledger, fd, self);
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++) /* who looks now sees exact sums */
-		notice_all(ledger->header, kind);
+		notice_all(ledger->embedded.header, kind);
 	unlock(ledger);
 	return result;
 }
@@ -571,8 +601,8 @@ int embedded_open(struct ledger *ledger, const struct ledger_options *options,
 
 	if (result < 0)
 		return result;
-	ledger->header = file.header;
-	ledger->view = self.view;
+	ledger->embedded.header = file.header;
+	ledger->embedded.view = self.view;
 	result = join(ledger, file.fd, &self);
 	shmfile_close(&file);
 	if (result < 0) {
@@ -580,9 +610,12 @@ int embedded_open(struct ledger *ledger, const struct ledger_options *options,
 			 result == -EUSERS    ? "every seat is taken by a living process" :
 			 result == -ETIMEDOUT ? "the process that holds its lock stands still" :
 						strerror(-result));
-		shmfile_unmap(ledger->header);
+		shmfile_unmap(ledger->embedded.header);
 		return result;
 	}
 	ledger->backing = &embedded_backing;
+	ledger->tallies = &ledger->embedded.slot->tallies;
+	ledger->gauges = (char *)&ledger->embedded.slot->device[0].gauges;
+	ledger->gauges_stride = sizeof(ledger->embedded.slot->device[0]);
 	return 0;
 }

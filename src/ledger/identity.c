@@ -50,6 +50,13 @@ static bool status_read(pid_t pid, struct process_status *ret)
 	return *at == ' ';
 }
 
+uint64_t identity_start(pid_t pid)
+{
+	struct process_status status;
+
+	return status_read(pid, &status) ? status.start : 0;
+}
+
 static uint64_t inode_of(const char *path)
 {
 	struct stat status;

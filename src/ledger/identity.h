@@ -19,6 +19,9 @@ struct identity {
 
 struct identity identity_self(void);
 
+/* When a process that we can see started; 0 when it cannot be told. */
+uint64_t identity_start(pid_t pid);
+
 /*
  * True only when the process has certainly ended: it is gone, or its number
  * belongs to a later one, or it is a zombie without threads, whose

@@ -18,6 +18,7 @@
 
 #include "ledger/kinds.h"
 #include "ledger/ledger.h"
+#include "ledger/tallies.h"
 
 #define LAYOUT_MAGIC 0x6c616d6472746e69u /* "intrdmal" */
 
@@ -82,18 +83,13 @@ struct layout_slot_device {
 	uint64_t returned[KIND_COUNT]; /* the owner's threads, atomically (release), without the lock;
 					  only grows */
 	uint64_t noticed[KIND_COUNT]; /* locked; how much of returned has left the sums */
-	uint64_t qp_type[QP_TYPES];   /* the owner's threads, atomically, without the lock */
-	uint64_t qp_state[QP_STATES]; /* likewise */
-	uint64_t qp_port[QP_PORTS];   /* likewise */
+	struct gauges gauges;	      /* without the lock */
 };
 
 struct layout_slot {
-	uint64_t used[KIND_COUNT];	     /* locked; sum of charged - noticed over the devices */
-	uint64_t refused[KIND_COUNT];	     /* the owner's threads, atomically, without the lock */
-	uint64_t tolerated[KIND_COUNT];	     /* likewise: over a limit in mode warn or audit */
-	uint64_t counter[LEDGER_COUNTERS];   /* likewise */
-	uint64_t cm_event[LEDGER_CM_EVENTS]; /* likewise */
-	uint64_t devices;		     /* the owner, locked; bit d: device[d] may be used */
+	uint64_t used[KIND_COUNT]; /* locked; sum of charged - noticed over the devices */
+	struct tallies tallies;	   /* without the lock */
+	uint64_t devices;	   /* the owner, locked; bit d: device[d] may be used */
 	struct layout_slot_device device[LEDGER_DEVICES];
 } __attribute__((aligned(LAYOUT_PAGE)));
 

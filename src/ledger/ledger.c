@@ -2,7 +2,7 @@
 /*
  * The part of the ledger that is the same wherever the numbers live: when a
  * refusal is final, what happens to a charge that cannot be written, and the
- * gauges and counters in the process's own slot.
+ * gauges and counters in the process's own memory.
  */
 #include "ledger/ledger.h"
 
@@ -10,11 +10,20 @@
 #include <string.h>
 
 #include "ledger/backing.h"
-#include "ledger/layout.h"
+#include "ledger/tallies.h"
 
 const char *const qp_type_names[QP_TYPES] = { "RC", "UC", "UD", "XRC", "RAW", "DRIVER" };
 const char *const qp_state_names[QP_STATES] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
-const char *const ledger_scope_names[] = { "process", "device", "host" };
+const char *const ledger_scope_names[LEDGER_SCOPES] = {
+	[SCOPE_PROCESS] = "process",
+	[SCOPE_PROCESS_DEVICE] = "process on the device",
+	[SCOPE_TENANT] = "tenant",
+	[SCOPE_TENANT_DEVICE] = "tenant on the device",
+	[SCOPE_DEVICE] = "device",
+	[SCOPE_HOST] = "host",
+};
+const char *const ledger_mode_names[LEDGER_MODES] = { "enforce", "warn", "audit" };
+const char *const ledger_transport_names[LEDGER_TRANSPORTS] = { "auto", "lease", "embedded", "socket" };
 
 void ledger_limits_clear(struct ledger_limits *limits)
 {
@@ -42,13 +51,40 @@ struct ledger_device_limits *ledger_limits_device(struct ledger_limits *limits, 
 	return row;
 }
 
-int ledger_open(struct ledger *ledger, const struct ledger_options *options,
-		char problem[LEDGER_PROBLEM])
+/* The parent's, in a forked child; TRANSPORT_AUTO in a process that has had none. */
+static enum ledger_transport inherited;
+
+static int open_by(struct ledger *ledger, const struct ledger_options *options,
+		   enum ledger_transport transport, char problem[LEDGER_PROBLEM])
 {
 	memset(ledger, 0, sizeof(*ledger));
 	ledger->limits = options->limits;
 	ledger->log = options->log;
-	return embedded_open(ledger, options, problem);
+	if (transport == TRANSPORT_EMBEDDED)
+		return embedded_open(ledger, options, problem);
+	return lease_open(ledger, options, transport, problem);
+}
+
+int ledger_open(struct ledger *ledger, const struct ledger_options *options,
+		char problem[LEDGER_PROBLEM])
+{
+	enum ledger_transport transport = inherited ? inherited : options->transport;
+	int result;
+
+	if (transport != TRANSPORT_AUTO) {
+		result = open_by(ledger, options, transport, problem);
+	} else {
+		result = open_by(ledger, options, TRANSPORT_LEASE, problem);
+		if (result < 0) {
+			if (result != -ENOENT)
+				log_write(ledger->log, LOG_WARN, "%s; going on without a collector",
+					  problem);
+			result = open_by(ledger, options, TRANSPORT_EMBEDDED, problem);
+		}
+	}
+	if (result == 0)
+		inherited = ledger->backing->transport;
+	return result;
 }
 
 void ledger_close(struct ledger *ledger)
@@ -71,9 +107,24 @@ int ledger_device(struct ledger *ledger, const char *name)
 
 const char *ledger_device_name(const struct ledger *ledger, unsigned device)
 {
-	const char *name = ledger->header->device[device].name;
+	const char *name = ledger->backing->device_name(ledger, device);
 
 	return name[0] ? name : "-";
+}
+
+const char *ledger_tenant(const struct ledger *ledger)
+{
+	return ledger->backing->tenant(ledger);
+}
+
+enum ledger_mode ledger_mode(const struct ledger *ledger)
+{
+	return ledger->backing->mode(ledger);
+}
+
+enum ledger_transport ledger_transport(const struct ledger *ledger)
+{
+	return ledger->backing->transport;
 }
 
 /* Before a refusal is final, what the dead hold is given back. */
@@ -111,11 +162,12 @@ void ledger_refund(struct ledger *ledger, unsigned device, const struct cost *co
 
 void ledger_defer_charge(struct ledger *ledger, unsigned device, const struct cost *cost)
 {
-	for (unsigned i = 0; i < cost->count; i++)
-		__atomic_fetch_add(&ledger->deferred[device][cost->kind[i]], cost->amount[i],
-				   __ATOMIC_RELAXED);
-	/* Release: whoever sees the flag sees the amounts. */
-	__atomic_fetch_or(&ledger->unusual, LEDGER_DEFERRED, __ATOMIC_RELEASE);
+	ledger->backing->defer(ledger, device, cost);
+}
+
+static inline struct gauges *gauges_of(struct ledger *ledger, unsigned device)
+{
+	return (struct gauges *)(ledger->gauges + device * ledger->gauges_stride);
 }
 
 static inline void up(uint64_t *gauge, int row)
@@ -132,7 +184,7 @@ static inline void down(uint64_t *gauge, int row)
 
 void ledger_qp_appears(struct ledger *ledger, unsigned device, int type, int state)
 {
-	struct layout_slot_device *row = &ledger->slot->device[device];
+	struct gauges *row = gauges_of(ledger, device);
 
 	up(row->qp_type, type);
 	up(row->qp_state, state);
@@ -140,7 +192,7 @@ void ledger_qp_appears(struct ledger *ledger, unsigned device, int type, int sta
 
 void ledger_qp_vanishes(struct ledger *ledger, unsigned device, int type, int state, int port)
 {
-	struct layout_slot_device *row = &ledger->slot->device[device];
+	struct gauges *row = gauges_of(ledger, device);
 
 	down(row->qp_type, type);
 	down(row->qp_state, state);
@@ -150,7 +202,7 @@ void ledger_qp_vanishes(struct ledger *ledger, unsigned device, int type, int st
 void ledger_qp_moves(struct ledger *ledger, unsigned device, int from_state, int to_state,
 		     int from_port, int to_port)
 {
-	struct layout_slot_device *row = &ledger->slot->device[device];
+	struct gauges *row = gauges_of(ledger, device);
 
 	up(row->qp_state, to_state);
 	down(row->qp_state, from_state);
@@ -160,12 +212,12 @@ void ledger_qp_moves(struct ledger *ledger, unsigned device, int from_state, int
 
 void ledger_count(struct ledger *ledger, enum ledger_counter counter, uint64_t amount)
 {
-	__atomic_fetch_add(&ledger->slot->counter[counter], amount, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&ledger->tallies->counter[counter], amount, __ATOMIC_RELAXED);
 }
 
 void ledger_count_max(struct ledger *ledger, enum ledger_counter counter, uint64_t value)
 {
-	uint64_t *word = &ledger->slot->counter[counter];
+	uint64_t *word = &ledger->tallies->counter[counter];
 	uint64_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
 
 	while (seen < value && !__atomic_compare_exchange_n(word, &seen, value, true,
@@ -177,12 +229,12 @@ void ledger_count_cm_event(struct ledger *ledger, unsigned event)
 {
 	if (event >= LEDGER_CM_EVENTS)
 		event = LEDGER_CM_EVENTS - 1;
-	__atomic_fetch_add(&ledger->slot->cm_event[event], 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&ledger->tallies->cm_event[event], 1, __ATOMIC_RELAXED);
 }
 
 void ledger_count_refused(struct ledger *ledger, enum kind kind, bool tolerated)
 {
-	uint64_t *row = tolerated ? ledger->slot->tolerated : ledger->slot->refused;
+	uint64_t *row = tolerated ? ledger->tallies->tolerated : ledger->tallies->refused;
 
 	__atomic_fetch_add(&row[kind], 1, __ATOMIC_RELAXED);
 }

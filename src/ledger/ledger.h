@@ -3,7 +3,8 @@
  * The ledger: what each process holds of each kind, per device and in total,
  * against limits of the process, the device and the host. A charge is a
  * vector of kinds, all or nothing. The interface hides where the numbers live
- * (struct ledger_backing); today that is a shared file, see embedded.c.
+ * (struct ledger_backing): in a file that processes share (embedded.c), in leases
+ * that a collector hands out, or with the collector alone (lease.c).
  *
  * Charging, refunding and counting leave errno alone.
  * Results: 0 is success, negative is -errno, positive is a documented outcome.
@@ -15,6 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/size.h"
 #include "ledger/kinds.h"
@@ -23,8 +25,11 @@ enum {
 	LEDGER_DEVICES = 32, /* the first is the nameless device: objects of no known one */
 	LEDGER_DEVICE_NAME = 64,
 	LEDGER_NAMELESS = 0,
+	LEDGER_TENANT_NAME = 64,
+	LEDGER_SOCKET_PATH = 108,
 	LEDGER_CM_EVENTS = 24,
 	LEDGER_REFUSED = 1,
+	LEDGER_UNANSWERED = 2, /* beyond the lease, and no collector answers */
 };
 
 enum qp_type { QP_RC, QP_UC, QP_UD, QP_XRC, QP_RAW, QP_DRIVER, QP_TYPES };
@@ -47,7 +52,8 @@ enum ledger_counter {
 struct ledger_limits {
 	uint64_t process[KIND_COUNT];
 	uint64_t host[KIND_COUNT];
-	uint64_t host_defaults; /* bit k: host[k] is a default that nobody named */
+	uint64_t process_defaults; /* bit k: process[k] is a default that nobody named */
+	uint64_t host_defaults;	   /* likewise for host[k] */
 	unsigned devices;
 	struct ledger_device_limits {
 		char name[LEDGER_DEVICE_NAME];
@@ -61,9 +67,22 @@ void ledger_limits_clear(struct ledger_limits *limits);
 struct ledger_device_limits *ledger_limits_device(struct ledger_limits *limits, const char *name,
 						  size_t length);
 
-enum ledger_scope { SCOPE_PROCESS, SCOPE_DEVICE, SCOPE_HOST };
+enum ledger_scope {
+	SCOPE_PROCESS,
+	SCOPE_PROCESS_DEVICE,
+	SCOPE_TENANT,
+	SCOPE_TENANT_DEVICE,
+	SCOPE_DEVICE,
+	SCOPE_HOST,
+	LEDGER_SCOPES
+};
 
-extern const char *const ledger_scope_names[];
+extern const char *const ledger_scope_names[LEDGER_SCOPES];
+
+/* What is done at a limit. */
+enum ledger_mode { MODE_ENFORCE, MODE_WARN, MODE_AUDIT, LEDGER_MODES };
+
+extern const char *const ledger_mode_names[LEDGER_MODES];
 
 /* Which limit a charge met. */
 struct ledger_refusal {
@@ -72,10 +91,25 @@ struct ledger_refusal {
 	uint64_t used;
 	uint64_t wanted;
 	uint64_t limit;
+	bool own;	/* a limit of the process's own environment, not of its tenant's policy */
+	uint64_t event; /* the collector's number for this refusal; 0 without a collector */
 };
 
+/* Where the numbers live. AUTO: with the collector if there is one, otherwise EMBEDDED. */
+enum ledger_transport {
+	TRANSPORT_AUTO,
+	TRANSPORT_LEASE,
+	TRANSPORT_EMBEDDED,
+	TRANSPORT_SOCKET,
+	LEDGER_TRANSPORTS
+};
+
+extern const char *const ledger_transport_names[LEDGER_TRANSPORTS];
+
 struct ledger_options {
-	const char *name; /* of the file below /dev/shm */
+	enum ledger_transport transport;
+	const char *socket; /* of the collector; NULL: where one is usually found */
+	const char *name;   /* of the embedded file below /dev/shm */
 	mode_t mode;	  /* of a file that has to be created */
 	bool shared;	  /* the mode was an explicit choice: a file of another user will do */
 	const struct ledger_limits *limits; /* must outlive the ledger */
@@ -85,12 +119,12 @@ struct ledger_options {
 struct ledger_backing;
 struct layout_header;
 struct layout_slot;
+struct lease_table;
+struct usage_page;
+struct tallies;
 
-/* One process's membership. Lives in memory of the caller; no allocation. */
-struct ledger {
-	const struct ledger_backing *backing;
-	const struct ledger_limits *limits;
-	const struct log *log;
+/* Of embedded.c. */
+struct ledger_embedded {
 	struct layout_header *header;
 	struct layout_slot *slot;
 	unsigned seat;
@@ -99,12 +133,40 @@ struct ledger {
 	uint64_t deferred[LEDGER_DEVICES][KIND_COUNT]; /* charges that could not be written */
 };
 
+/* Of lease.c. */
+struct ledger_lease {
+	struct usage_page *usage;
+	const struct lease_table *table;	/* NULL: asks at each operation */
+	const uint64_t *cap[LEDGER_DEVICES];	/* in the table; zeros until there is a lease */
+	uint64_t cookie;
+	struct lock asking; /* one thread at a time; it may take seconds */
+	uint64_t silent_ns; /* when the collector last failed to answer; 0 = it answers */
+	enum ledger_mode mode; /* of the tenant, when there is no table to say so */
+	char tenant[LEDGER_TENANT_NAME];
+	char socket[LEDGER_SOCKET_PATH];
+};
+
+/* One process's membership. Lives in memory of the caller; no allocation. */
+struct ledger {
+	const struct ledger_backing *backing;
+	const struct ledger_limits *limits;
+	const struct log *log;
+	struct tallies *tallies;
+	char *gauges; /* of the first device; a stride further those of the next */
+	size_t gauges_stride;
+	union {
+		struct ledger_embedded embedded;
+		struct ledger_lease lease;
+	};
+};
+
 /* Charges wait in `deferred`; or this process has left and charges no more. */
 enum { LEDGER_DEFERRED = 1, LEDGER_LEFT = 2 };
 
 enum { LEDGER_PROBLEM = 320 };
 
-/* Joins. On failure -errno, with a sentence that names the thing in problem. */
+/* Joins. On failure -errno, with a sentence that names the thing in problem. A forked
+ * child joins by its parent's transport, whose device numbers it may go on using. */
 int ledger_open(struct ledger *ledger, const struct ledger_options *options,
 		char problem[LEDGER_PROBLEM]);
 
@@ -118,10 +180,16 @@ int ledger_device(struct ledger *ledger, const char *name);
 /* The name of a number; "-" for the nameless device. */
 const char *ledger_device_name(const struct ledger *ledger, unsigned device);
 
+/* Whose the process is, what is done there at a limit, and where the numbers live. */
+const char *ledger_tenant(const struct ledger *ledger);
+enum ledger_mode ledger_mode(const struct ledger *ledger);
+enum ledger_transport ledger_transport(const struct ledger *ledger);
+
 /*
  * Takes the cost. LEDGER_REFUSED with *ret_refusal filled when it would go over
  * a limit, even after everything that dead processes held was given back;
- * -errno when the ledger is out of order. A forced charge is never refused.
+ * LEDGER_UNANSWERED with its kind and amounts; -errno when the ledger is out of
+ * order. A forced charge is never refused.
  */
 int ledger_charge(struct ledger *ledger, unsigned device, const struct cost *cost,
 		  struct ledger_refusal *ret_refusal);

@@ -49,7 +49,7 @@ bool books_join(struct ledger *ledger)
 void books_leave(struct ledger *ledger)
 {
 	ledger_close(ledger);
-	shmfile_unmap(ledger->header);
+	shmfile_unmap(ledger->embedded.header);
 }
 
 /* What the sums should hold of one device; what was returned leaves them when it is noticed. */

@@ -122,7 +122,7 @@ static void bystander_churn(struct layout_header *header)
 static void prepare_churn(void)
 {
 	prepare_member();
-	bystander_churn(own.header);
+	bystander_churn(own.embedded.header);
 }
 
 /* A process that joins after the victim and ends holding something: the lock, too. */
@@ -136,11 +136,11 @@ static void corpse_make(bool locked)
 		must(books_join(&other));
 		charge(&other, &COST1(qp, CORPSE_QPS));
 		if (locked) {
-			must(pthread_mutex_lock(&other.header->lock) == 0);
-			other.slot->used[KIND_send_wr] += 100;
-			other.slot->device[1].charged[KIND_recv_wr] += 100;
-			other.header->used[KIND_qp] += 100;
-			other.header->device[1].used[KIND_qp] -= 100;
+			must(pthread_mutex_lock(&other.embedded.header->lock) == 0);
+			other.embedded.slot->used[KIND_send_wr] += 100;
+			other.embedded.slot->device[1].charged[KIND_recv_wr] += 100;
+			other.embedded.header->used[KIND_qp] += 100;
+			other.embedded.header->device[1].used[KIND_qp] -= 100;
 		}
 		_exit(0);
 	}
@@ -151,14 +151,14 @@ static void prepare_corpse(void)
 {
 	prepare_member();
 	corpse_make(false);
-	bystander_churn(own.header);
+	bystander_churn(own.embedded.header);
 }
 
 static void prepare_locked_corpse(void)
 {
 	prepare_member();
 	corpse_make(true);
-	bystander_churn(own.header);
+	bystander_churn(own.embedded.header);
 }
 
 static void run_join(void)
@@ -424,7 +424,7 @@ static bool limit_is_exact(struct ledger *fresh, bool nobody)
 	if (!CHECK(ledger_charge(fresh, 1, &rest, &refusal) == 0, "%llu of %llu QPs are held",
 		   (unsigned long long)refusal.used, (unsigned long long)refusal.limit))
 		return false;
-	good = counts_are(fresh->header, nobody, left);
+	good = counts_are(fresh->embedded.header, nobody, left);
 	good &= CHECK(ledger_charge(fresh, 1, &one, &refusal) == LEDGER_REFUSED &&
 		      refusal.scope == SCOPE_HOST && refusal.used == HOST_QPS);
 	ledger_refund(fresh, 1, &rest);
@@ -447,7 +447,7 @@ static bool device_names_are_whole(struct layout_header *header)
 
 static bool ledger_is_exact(struct ledger *fresh, bool nobody)
 {
-	struct layout_header *header = fresh->header;
+	struct layout_header *header = fresh->embedded.header;
 
 	return CHECK(device_number(fresh) == 1) && counts_are(header, nobody, 0) &&
 	       limit_is_exact(fresh, nobody) &&
@@ -478,11 +478,11 @@ static bool books_are_exact(bool nobody)
 	good = CHECK(seconds_now() - before < usable_seconds, "the lock was stuck") &&
 	       ledger_is_exact(&fresh, nobody);
 	ledger_close(&fresh);
-	good = good && counts_are(fresh.header, nobody, 0) &&
-	       CHECK(books_seats_taken(fresh.header) == (nobody ? 0 : 1));
+	good = good && counts_are(fresh.embedded.header, nobody, 0) &&
+	       CHECK(books_seats_taken(fresh.embedded.header) == (nobody ? 0 : 1));
 	if (!nobody)
-		history_forget(fresh.header);
-	shmfile_unmap(fresh.header);
+		history_forget(fresh.embedded.header);
+	shmfile_unmap(fresh.embedded.header);
 	return good;
 }
 

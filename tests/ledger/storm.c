@@ -184,7 +184,7 @@ static void audit_run(unsigned attempt)
 
 	if (!CHECK(attempt < ATTEMPTS_MAX) || !books_join(&ledger))
 		_exit(AUDIT_BAD);
-	header = ledger.header;
+	header = ledger.embedded.header;
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += LOCK_SECONDS;
 	result = pthread_mutex_timedlock(&header->lock, &until);
@@ -224,14 +224,14 @@ static unsigned final_drift(void)
 
 	if (!books_join(&ledger))
 		return 1;
-	drift = books_drift(ledger.header);
+	drift = books_drift(ledger.embedded.header);
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
-		drift += !CHECK(ledger.header->used[kind] == 0, "%s: %lld at the end",
-				kind_rows[kind].name, (long long)ledger.header->used[kind]);
-	drift += !CHECK(books_seats_taken(ledger.header) == 1);
+		drift += !CHECK(ledger.embedded.header->used[kind] == 0, "%s: %lld at the end",
+				kind_rows[kind].name, (long long)ledger.embedded.header->used[kind]);
+	drift += !CHECK(books_seats_taken(ledger.embedded.header) == 1);
 	printf("rebuilt after %llu deaths with the lock, %llu seats given back\n",
-	       (unsigned long long)ledger.header->rebuilds,
-	       (unsigned long long)ledger.header->reaped);
+	       (unsigned long long)ledger.embedded.header->rebuilds,
+	       (unsigned long long)ledger.embedded.header->reaped);
 	books_leave(&ledger);
 	return drift;
 }

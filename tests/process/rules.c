@@ -216,14 +216,14 @@ static void qp_gauges(const char *argument)
 
 	CHECK(ledger_view_open(&view, shm_name(), problem) == 0);
 	row = &slot->device[ledger_view_device(&view, "rxe0")];
-	CHECK(row->qp_type[QP_RC] == 1 && row->qp_type[QP_UD] == 1 && row->qp_type[QP_UC] == 1 &&
-	      row->qp_type[QP_RAW] == 1);
-	CHECK(row->qp_state[QP_RESET] == 4);
+	CHECK(row->gauges.qp_type[QP_RC] == 1 && row->gauges.qp_type[QP_UD] == 1 && row->gauges.qp_type[QP_UC] == 1 &&
+	      row->gauges.qp_type[QP_RAW] == 1);
+	CHECK(row->gauges.qp_state[QP_RESET] == 4);
 	CHECK(ibv_modify_qp(rc, &attr, IBV_QP_STATE | IBV_QP_PORT) == 0);
 	attr.port_num = 1;
 	CHECK(ibv_modify_qp(ud, &attr, IBV_QP_STATE | IBV_QP_PORT) == 0);
-	CHECK(row->qp_state[QP_RESET] == 2 && row->qp_state[QP_INIT] == 2);
-	CHECK(row->qp_port[1] == 1 && row->qp_port[2] == 1);
+	CHECK(row->gauges.qp_state[QP_RESET] == 2 && row->gauges.qp_state[QP_INIT] == 2);
+	CHECK(row->gauges.qp_port[1] == 1 && row->gauges.qp_port[2] == 1);
 	attr.qp_state = IBV_QPS_RTR;
 	CHECK(ibv_modify_qp(rc, &attr, IBV_QP_STATE) == 0);
 	attr.qp_state = IBV_QPS_RTS;
@@ -231,20 +231,20 @@ static void qp_gauges(const char *argument)
 	fake_set("ibv_modify_qp", FAKE_FAIL, EINVAL, 0, 1);
 	attr.qp_state = IBV_QPS_ERR;
 	CHECK(ibv_modify_qp(rc, &attr, IBV_QP_STATE) == EINVAL);
-	CHECK(row->qp_state[QP_RTS] == 1 && row->qp_state[QP_ERR] == 0 && row->qp_port[2] == 1);
+	CHECK(row->gauges.qp_state[QP_RTS] == 1 && row->gauges.qp_state[QP_ERR] == 0 && row->gauges.qp_port[2] == 1);
 	attr.qp_state = IBV_QPS_RESET;
 	CHECK(ibv_modify_qp(ud, &attr, IBV_QP_STATE) == 0);
-	CHECK(row->qp_port[1] == 0 && row->qp_state[QP_RESET] == 3);
+	CHECK(row->gauges.qp_port[1] == 0 && row->gauges.qp_state[QP_RESET] == 3);
 	ibv_destroy_qp(rc);
 	ibv_destroy_qp(ud);
 	ibv_destroy_qp(uc);
 	ibv_destroy_qp(raw);
 	for (unsigned i = 0; i < QP_TYPES; i++)
-		CHECK(row->qp_type[i] == 0, "%s", qp_type_names[i]);
+		CHECK(row->gauges.qp_type[i] == 0, "%s", qp_type_names[i]);
 	for (unsigned i = 0; i < QP_STATES; i++)
-		CHECK(row->qp_state[i] == 0, "%s", qp_state_names[i]);
+		CHECK(row->gauges.qp_state[i] == 0, "%s", qp_state_names[i]);
 	for (unsigned i = 0; i < QP_PORTS; i++)
-		CHECK(row->qp_port[i] == 0, "port %u", i);
+		CHECK(row->gauges.qp_port[i] == 0, "port %u", i);
 	fixture_close(&fixture);
 }
 
@@ -269,12 +269,12 @@ static void cq_events(const char *argument)
 		CHECK(ibv_get_cq_event(channel, &seen, &context) == 0 && seen == cq);
 		usleep(2000);
 	}
-	CHECK(slot->counter[COUNTER_CQ_EVENTS] == 3 && slot->counter[COUNTER_CQ_ACKS] == 0);
-	CHECK(slot->counter[COUNTER_CQ_GAPS] == 2);
-	CHECK(slot->counter[COUNTER_CQ_GAP_MAX_NS] >= 2000000 &&
-	      slot->counter[COUNTER_CQ_GAP_NS] >= slot->counter[COUNTER_CQ_GAP_MAX_NS]);
+	CHECK(slot->tallies.counter[COUNTER_CQ_EVENTS] == 3 && slot->tallies.counter[COUNTER_CQ_ACKS] == 0);
+	CHECK(slot->tallies.counter[COUNTER_CQ_GAPS] == 2);
+	CHECK(slot->tallies.counter[COUNTER_CQ_GAP_MAX_NS] >= 2000000 &&
+	      slot->tallies.counter[COUNTER_CQ_GAP_NS] >= slot->tallies.counter[COUNTER_CQ_GAP_MAX_NS]);
 	ibv_ack_cq_events(cq, 2);
-	CHECK(slot->counter[COUNTER_CQ_ACKS] == 2);
+	CHECK(slot->tallies.counter[COUNTER_CQ_ACKS] == 2);
 	pthread_create(&thread, NULL, destroy_later, cq);
 	usleep(20000);
 	for (unsigned i = 0; i < 200; i++) { /* all shards of the table, and the ledger */
@@ -289,7 +289,7 @@ static void cq_events(const char *argument)
 	fcntl(channel->fd, F_SETFL, O_NONBLOCK);
 	errno = 0;
 	CHECK(ibv_get_cq_event(channel, &seen, &context) == -1 && errno == EAGAIN);
-	CHECK(slot->counter[COUNTER_CQ_EVENTS] == 3);
+	CHECK(slot->tallies.counter[COUNTER_CQ_EVENTS] == 3);
 	CHECK(ibv_destroy_comp_channel(channel) == 0);
 	fixture_close(&fixture);
 }
@@ -305,7 +305,7 @@ static void cm_events(const char *argument)
 	slot = own_slot();
 	fake_cm_event(listener, RDMA_CM_EVENT_ADDR_RESOLVED);
 	CHECK(rdma_get_cm_event(channel, &event) == 0 && rdma_ack_cm_event(event) == 0);
-	CHECK(slot->cm_event[RDMA_CM_EVENT_ADDR_RESOLVED] == 1);
+	CHECK(slot->tallies.cm_event[RDMA_CM_EVENT_ADDR_RESOLVED] == 1);
 	for (unsigned i = 0; i < 2; i++) {
 		fake_cm_event(listener, RDMA_CM_EVENT_CONNECT_REQUEST);
 		CHECK(rdma_get_cm_event(channel, &event) == 0);
@@ -321,7 +321,7 @@ static void cm_events(const char *argument)
 	      event->event == RDMA_CM_EVENT_ESTABLISHED);
 	rdma_ack_cm_event(event);
 	CHECK(used(KIND_cm_id) == 3 && fake_live("cm_id") == 3 && fake_calls("rdma_reject") == 1);
-	CHECK(slot->cm_event[RDMA_CM_EVENT_CONNECT_REQUEST] == 3);
+	CHECK(slot->tallies.cm_event[RDMA_CM_EVENT_CONNECT_REQUEST] == 3);
 	for (unsigned i = 0; i < 2; i++)
 		CHECK(rdma_destroy_id(ids[i]) == 0);
 	CHECK(used(KIND_cm_id) == 1);
@@ -418,10 +418,10 @@ static void modes(const char *argument)
 	errno = 0;
 	if (!strcmp(argument, "enforce")) {
 		CHECK(!qp_make(&fixture, IBV_QPT_RC) && errno == ENOMEM, "DENY_ERRNO is ENOMEM");
-		CHECK(slot->refused[KIND_qp] == 1 && slot->tolerated[KIND_qp] == 0);
+		CHECK(slot->tallies.refused[KIND_qp] == 1 && slot->tallies.tolerated[KIND_qp] == 0);
 	} else {
 		CHECK(qp_make(&fixture, IBV_QPT_RC) != NULL && used(KIND_qp) == 2 && errno == 0);
-		CHECK(slot->refused[KIND_qp] == 0 && slot->tolerated[KIND_qp] == 1);
+		CHECK(slot->tallies.refused[KIND_qp] == 0 && slot->tallies.tolerated[KIND_qp] == 1);
 	}
 }
 

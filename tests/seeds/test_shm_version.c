@@ -102,7 +102,7 @@ static uint64_t seen_of(const struct layout_slot *slot, int device, const struct
 {
 	const struct layout_slot_device *row = &slot->device[device];
 
-	return column->is_type ? __atomic_load_n(&row->qp_type[column->index], __ATOMIC_RELAXED) :
+	return column->is_type ? __atomic_load_n(&row->gauges.qp_type[column->index], __ATOMIC_RELAXED) :
 				 ledger_view_held(slot, (unsigned)device, column->index);
 }
 

@@ -28,7 +28,7 @@ static void join(struct ledger *member)
 
 static uint64_t summed(enum kind kind)
 {
-	return ledger.header->used[kind];
+	return ledger.embedded.header->used[kind];
 }
 
 static void limits_of_each_scope(void)
@@ -120,8 +120,8 @@ static void leaving(void)
 	ledger_refund(&ledger, device, &COST1(qp, 1));
 	for (int kind = 0; kind < KIND_COUNT; kind++)
 		CHECK(summed((enum kind)kind) == 0, "%s", kind_rows[kind].name);
-	CHECK(pthread_mutex_trylock(&ledger.header->lock) == 0, "the lock is free");
-	pthread_mutex_unlock(&ledger.header->lock);
+	CHECK(pthread_mutex_trylock(&ledger.embedded.header->lock) == 0, "the lock is free");
+	pthread_mutex_unlock(&ledger.embedded.header->lock);
 }
 
 static void many_devices(void)

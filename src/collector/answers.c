@@ -1,0 +1,634 @@
+/* SPDX-License-Identifier: MIT */
+/* What the collector answers: a function for each row of messages.def. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "collector/collector.h"
+#include "collector/grants.h"
+#include "collector/subject.h"
+
+/* A user other than root gets no more than so much of a table that is getting full. */
+enum { SHARE_OF_TABLE = 2 };
+
+const struct proto_event *collector_event(struct collector *collector,
+					  const struct proto_event *event)
+{
+	const struct proto_event *kept = events_add(&collector->events, event);
+
+	if (collector->server)
+		server_publish(collector->server, MESSAGE_EVENTS, kept);
+	return kept;
+}
+
+/* ---- PING */
+
+static void answer_PING(struct collector *collector, const struct request *request)
+{
+	struct timespec now;
+	struct proto_pong pong = {
+		.pid = getpid(),
+		.uid = geteuid(),
+		.processes = collector->books.members_count,
+		.leases = collector->books.leases_count,
+		.reloads = collector->reloads,
+		.version = COLLECTOR_VERSION,
+	};
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	pong.uptime_seconds = (uint64_t)now.tv_sec - collector->started;
+	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
+		pong.tenants += collector->books.tenant[i] != NULL;
+	snprintf(pong.policy, sizeof(pong.policy), "%s", collector->effective->file);
+	snprintf(pong.problem, sizeof(pong.problem), "%.500s", collector->problem);
+	server_reply(request, 0, &pong, NULL, 0);
+}
+
+/* ---- HELLO */
+
+static bool has_its_share(const struct books *books, uid_t uid)
+{
+	unsigned members = 0, leases = 0;
+
+	if (uid == 0 || (books->members_count < BOOKS_MEMBERS / SHARE_OF_TABLE &&
+			 books->leases_count < LEASES_MAX / SHARE_OF_TABLE))
+		return false;
+	for (unsigned i = 0; i < books->file->members_high; i++)
+		members += books->file->member[i].state != BOOK_FREE &&
+			   books->file->member[i].uid == uid;
+	for (unsigned i = 0; i < books->file->leases_high; i++)
+		leases += books->view[i].member != BOOKS_NOBODY &&
+			  books->file->member[books->view[i].member].uid == uid;
+	return members >= BOOKS_MEMBERS / SHARE_OF_TABLE || leases >= LEASES_MAX / SHARE_OF_TABLE;
+}
+
+static const char *tenant_name_of(const struct collector *collector, const struct subject *subject)
+{
+	const struct policy_rule *rule = policy_match(collector->effective, &subject->policy);
+
+	return rule ? rule->tenant->name : COLLECTOR_TENANT;
+}
+
+static void member_event(struct collector *collector, unsigned member, enum proto_event_type type)
+{
+	const struct book_member *row = &collector->books.file->member[member];
+	struct proto_event event = { .type = type, .pid = row->pid };
+
+	snprintf(event.tenant, sizeof(event.tenant), "%s",
+		 collector->books.file->tenant[row->tenant].name);
+	collector_event(collector, &event);
+}
+
+void collector_member_ended(void *closure, unsigned member, enum member_end how)
+{
+	static const enum proto_event_type types[] = {
+		[MEMBER_LEFT] = EVENT_LEFT,
+		[MEMBER_DIED] = EVENT_DIED,
+		[MEMBER_ORPHANED] = EVENT_ORPHANED,
+	};
+
+	member_event(closure, member, types[how]);
+}
+
+static void answer_HELLO(struct collector *collector, const struct request *request)
+{
+	const struct proto_hello *hello = request->body;
+	struct books *books = &collector->books;
+	struct proto_welcome welcome = { 0 };
+	struct subject subject;
+	struct peer peer;
+	int tenant, member, fds[2], result = members_identify(request->fd, &peer);
+
+	if (result < 0) {
+		server_fail(request, result, "process %d cannot be identified: %s",
+			    (int)request->pid,
+			    result == -EXDEV ? "it is in a pid namespace that the collector does not see" :
+					       strerror(-result));
+		return;
+	}
+	subject_of_peer(&subject, request->fd, peer.pid, peer.uid, peer.gid);
+	snprintf(welcome.tenant, sizeof(welcome.tenant), "%s", tenant_name_of(collector, &subject));
+	tenant = books_tenant(books, welcome.tenant);
+	if (tenant < 0)
+		member = tenant;
+	else if (has_its_share(books, peer.uid))
+		member = -EUSERS;
+	else
+		member = members_join(&collector->members, &peer, (unsigned)tenant, hello, -1,
+				      &fds[0]);
+	if (member < 0) {
+		close(peer.pidfd);
+		server_fail(request, member, "process %d of uid %u cannot be registered: %s",
+			    (int)peer.pid, (unsigned)peer.uid,
+			    member == -EUSERS ? "its user has half of all places already" :
+						strerror(-member));
+		return;
+	}
+	welcome.cookie = books->file->member[member].cookie;
+	welcome.mode = books->tenant[tenant]->table->mode;
+	fds[1] = books->tenant[tenant]->table_read_fd;
+	server_reply(request, 0, &welcome, fds, fds[0] < 0 ? 0 : 2);
+	if (fds[0] >= 0)
+		close(fds[0]);
+	books->member[member].lifeline = server_detach(request);
+	member_event(collector, (unsigned)member, EVENT_JOINED);
+}
+
+/* ---- NEED */
+
+static bool need_is_sound(const struct proto_need *need)
+{
+	if (!need->count || need->count > COST_KINDS || need->row >= LEDGER_DEVICES)
+		return false;
+	for (unsigned i = 0; i < need->count; i++) {
+		if (need->kind[i] >= KIND_COUNT || need->total[i] > BOOKS_GRANT_MOST)
+			return false;
+		for (unsigned j = 0; j < i; j++)
+			if (need->kind[i] == need->kind[j])
+				return false;
+	}
+	return true;
+}
+
+/* The member's lease for the row it counts in; made if there is none. -errno. */
+static int lease_for(struct collector *collector, unsigned member, const struct proto_need *need)
+{
+	struct books *books = &collector->books;
+	unsigned found = books_lease_of(books, member, need->row), device;
+	int lease, result;
+
+	if (found != BOOKS_NOBODY)
+		return (int)found;
+	if (has_its_share(books, books->file->member[member].uid))
+		return -EUSERS;
+	device = control_device(collector, need->device);
+	lease = books_lease_row(books);
+	if (lease < 0)
+		return lease;
+	result = books_lease_take(books, (unsigned)lease, member, device, need->row);
+	if (result < 0)
+		return result;
+	memcpy(books->file->lease[lease].device_limit, need->device_limit,
+	       sizeof(need->device_limit));
+	return lease;
+}
+
+static void refused(struct collector *collector, const struct request *request, unsigned lease,
+		    const struct ledger_refusal *refusal)
+{
+	struct books *books = &collector->books;
+	const struct lease_view *view = &books->view[lease];
+	struct book_member *row = &books->file->member[view->member];
+	struct tenant *tenant = books->tenant[view->tenant];
+	bool tolerated = !refusal->own && tenant->table->mode != MODE_ENFORCE;
+	struct proto_give give = {
+		.lease = lease,
+		.kind = refusal->kind,
+		.scope = refusal->scope,
+		.own = refusal->own,
+		.used = refusal->used,
+		.wanted = refusal->wanted,
+		.limit = refusal->limit,
+		.event = ++row->refusals,
+	};
+	struct proto_event event = {
+		.type = tolerated ? EVENT_TOLERATED : EVENT_REFUSED,
+		.pid = row->pid,
+		.number = give.event,
+		.kind = refusal->kind,
+		.scope = refusal->scope,
+		.own = refusal->own,
+		.used = refusal->used,
+		.wanted = refusal->wanted,
+		.limit = refusal->limit,
+	};
+
+	snprintf(event.tenant, sizeof(event.tenant), "%s", books->file->tenant[view->tenant].name);
+	snprintf(event.device, sizeof(event.device), "%s", books->file->device[view->device].name);
+	books->member[view->member].refused[refusal->kind]++;
+	tenant->all.total.refused[refusal->kind]++;
+	tenant->all.device[view->device].refused[refusal->kind]++;
+	books->host.total.refused[refusal->kind]++;
+	books->host.device[view->device].refused[refusal->kind]++;
+	server_reply(request, PROTO_REFUSED, &give, NULL, 0);
+	collector_event(collector, &event);
+}
+
+static void answer_NEED(struct collector *collector, const struct request *request)
+{
+	struct proto_need asked = *(const struct proto_need *)request->body;
+	int member = members_find(&collector->members, request->pid, asked.cookie), lease;
+	struct grants_need need = { .exact = asked.flags & NEED_EXACT };
+	struct ledger_refusal refusal;
+
+	if (member < 0) {
+		server_fail(request, member,
+			    "process %d is not registered: the collector's books were replaced",
+			    (int)request->pid);
+		return;
+	}
+	proto_text(asked.device);
+	if (!need_is_sound(&asked)) {
+		server_fail(request, -EINVAL, "NEED with kinds or amounts that do not exist");
+		return;
+	}
+	lease = lease_for(collector, (unsigned)member, &asked);
+	if (lease < 0) {
+		server_fail(request, lease, "no lease for process %d on device '%s': %s",
+			    (int)request->pid, asked.device, strerror(-lease));
+		return;
+	}
+	need.lease = (unsigned)lease;
+	need.count = asked.count;
+	memcpy(need.kind, asked.kind, sizeof(need.kind));
+	memcpy(need.total, asked.total, sizeof(need.total));
+	memcpy(need.wanted, asked.wanted, sizeof(need.wanted));
+	if (grants_need(&collector->books, &need, &refusal) == LEDGER_REFUSED)
+		refused(collector, request, (unsigned)lease, &refusal);
+	else
+		server_reply(request, 0, &(struct proto_give){ .lease = (uint32_t)lease }, NULL, 0);
+}
+
+/* ---- rows */
+
+static void row_scope(struct proto_row *row, const struct scope *scope)
+{
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+		row->used[kind] = books_clamp(scope->used[kind]);
+		row->granted[kind] = books_clamp(scope->granted[kind]);
+		row->peak[kind] = books_clamp(scope->peak[kind]);
+		row->limit[kind] = scope->limit[kind];
+		row->refused[kind] = scope->refused[kind];
+		row->process_limit[kind] = PROTO_UNLIMITED;
+		if (scope->granted[kind] > scope->limit[kind])
+			row->flags |= ROW_DRAINING;
+	}
+}
+
+static bool scope_says_something(const struct scope *scope)
+{
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		if (scope->peak[kind] || scope->limit[kind] != SIZE_UNLIMITED)
+			return true;
+	return false;
+}
+
+/* An owner in total and on each device; process_limit NULL for the host. */
+static void send_owner(struct collector *collector, const struct request *request,
+		       const struct proto_row *head, const struct owner *owner,
+		       const struct tenant *tenant, const struct proto_choose *choose)
+{
+	struct proto_row row = *head;
+
+	row_scope(&row, &owner->total);
+	if (tenant)
+		memcpy(row.process_limit, tenant->process_limit.total, sizeof(row.process_limit));
+	if (!choose->device[0])
+		server_row(request, &row);
+	for (unsigned device = 0; device < LEDGER_DEVICES; device++) {
+		const char *name = collector->books.file->device[device].name;
+
+		if (!scope_says_something(&owner->device[device]) ||
+		    (choose->device[0] && strcmp(choose->device, name[0] ? name : "-")))
+			continue;
+		row = *head;
+		row_scope(&row, &owner->device[device]);
+		if (tenant)
+			memcpy(row.process_limit, tenant->process_limit.device[device],
+			       sizeof(row.process_limit));
+		snprintf(row.device, sizeof(row.device), "%s", name[0] ? name : "-");
+		server_row(request, &row);
+	}
+}
+
+static void send_host(struct collector *collector, const struct request *request,
+		      const struct proto_choose *choose)
+{
+	struct proto_row head = { .scope = ROW_HOST, .processes = collector->books.members_count };
+
+	send_owner(collector, request, &head, &collector->books.host, NULL, choose);
+}
+
+static void send_tenants(struct collector *collector, const struct request *request,
+			 const struct proto_choose *choose)
+{
+	for (unsigned i = 0; i < BOOKS_TENANTS; i++) {
+		const struct tenant *tenant = collector->books.tenant[i];
+		const char *name = collector->books.file->tenant[i].name;
+		const struct policy_tenant *said = policy_tenant_find(collector->effective, name);
+		struct proto_row head = { .scope = ROW_TENANT };
+
+		if (!tenant || (choose->tenant[0] && strcmp(choose->tenant, name)))
+			continue;
+		head.mode = tenant->table->mode;
+		head.processes = tenant->members;
+		head.flags = said		       ? said->runtime ? ROW_RUNTIME : 0 :
+			     strcmp(name, COLLECTOR_TENANT) ? ROW_REMOVED :
+							      0;
+		snprintf(head.tenant, sizeof(head.tenant), "%s", name);
+		send_owner(collector, request, &head, &tenant->all, tenant, choose);
+	}
+}
+
+static void command_read(pid_t pid, char *ret, size_t size)
+{
+	char path[40];
+	ssize_t length;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	length = fd < 0 ? 0 : read(fd, ret, size - 1);
+	if (fd >= 0)
+		close(fd);
+	ret[length > 0 ? length - 1 : 0] = '\0'; /* without the line's end */
+}
+
+static uint64_t lowest(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* A member in total, and on each device that it has used. */
+static void send_member(struct collector *collector, const struct request *request, unsigned member,
+			const struct proto_choose *choose)
+{
+	struct books *books = &collector->books;
+	const struct book_member *person = &books->file->member[member];
+	const struct member *beside = &books->member[member];
+	const struct tenant *tenant = books->tenant[person->tenant];
+	struct proto_row head = { .scope = ROW_PROCESS,
+				  .mode = tenant->table->mode,
+				  .pid = person->pid,
+				  .uid = person->uid },
+			 total, row;
+
+	head.flags = (beside->orphan ? ROW_ORPHAN : 0) |
+		     (person->flags & MEMBER_ASKS ? ROW_SOCKET : beside->usage ? 0 : ROW_UNATTACHED);
+	snprintf(head.tenant, sizeof(head.tenant), "%s", books->file->tenant[person->tenant].name);
+	command_read(person->pid, head.command, sizeof(head.command));
+	total = head;
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+		bool is_default = person->process_defaults >> kind & 1;
+		uint64_t policy = tenant->process_limit.total[kind];
+
+		total.granted[kind] = total.peak[kind] = books_clamp(beside->granted[kind]);
+		total.refused[kind] = beside->refused[kind];
+		total.limit[kind] = is_default && policy != SIZE_UNLIMITED ?
+					    policy :
+					    lowest(policy, person->process_limit[kind]);
+		total.process_limit[kind] = PROTO_UNLIMITED;
+	}
+	for (uint32_t lease = beside->leases; lease != BOOKS_NOBODY;
+	     lease = books->view[lease].next_of_member)
+		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+			total.used[kind] += grants_used(books, lease, kind);
+	if (!choose->device[0])
+		server_row(request, &total);
+	for (uint32_t lease = beside->leases; lease != BOOKS_NOBODY;
+	     lease = books->view[lease].next_of_member) {
+		unsigned device = books->view[lease].device;
+		const char *name = books->file->device[device].name;
+
+		name = name[0] ? name : "-";
+		if (choose->device[0] && strcmp(choose->device, name))
+			continue;
+		row = head;
+		snprintf(row.device, sizeof(row.device), "%s", name);
+		for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+			row.used[kind] = grants_used(books, lease, kind);
+			row.granted[kind] = row.peak[kind] = books->file->lease[lease].granted[kind];
+			row.limit[kind] = tenant->process_limit.device[device][kind];
+			row.process_limit[kind] = PROTO_UNLIMITED;
+		}
+		server_row(request, &row);
+	}
+}
+
+static struct proto_choose choice(const struct request *request)
+{
+	struct proto_choose choose = *(const struct proto_choose *)request->body;
+
+	proto_text(choose.tenant);
+	proto_text(choose.device);
+	return choose;
+}
+
+static void answer_GET_STATS(struct collector *collector, const struct request *request)
+{
+	struct proto_choose choose = choice(request);
+
+	grants_measure(&collector->books);
+	if (!choose.tenant[0])
+		send_host(collector, request, &choose);
+	send_tenants(collector, request, &choose);
+	server_end(request);
+}
+
+static void answer_GET_PROC_STATS(struct collector *collector, const struct request *request)
+{
+	struct proto_choose choose = choice(request);
+	const struct book_file *file = collector->books.file;
+
+	for (unsigned i = 0; i < file->members_high; i++)
+		if (file->member[i].state == BOOK_TAKEN &&
+		    (!choose.pid || file->member[i].pid == choose.pid) &&
+		    (!choose.tenant[0] || !strcmp(choose.tenant, file->tenant[file->member[i].tenant].name)))
+			send_member(collector, request, i, &choose);
+	server_end(request);
+}
+
+static void answer_GET_DEVICE(struct collector *collector, const struct request *request)
+{
+	struct proto_choose choose = choice(request);
+
+	grants_measure(&collector->books);
+	send_host(collector, request, &choose);
+	send_tenants(collector, request, &choose);
+	server_end(request);
+}
+
+static void answer_TENANT_LIST(struct collector *collector, const struct request *request)
+{
+	struct proto_choose choose = choice(request);
+
+	grants_measure(&collector->books);
+	send_tenants(collector, request, &choose);
+	server_end(request);
+}
+
+/* ---- changes */
+
+static struct proto_change change_of(const struct request *request)
+{
+	struct proto_change change = *(const struct proto_change *)request->body;
+
+	proto_text(change.section);
+	proto_text(change.text);
+	return change;
+}
+
+static const char *tenant_of_section(const char *section)
+{
+	static const char prefix[] = "tenant ";
+
+	return strncmp(section, prefix, sizeof(prefix) - 1) ? NULL : section + sizeof(prefix) - 1;
+}
+
+static void change(struct collector *collector, const struct request *request,
+		   const struct proto_change *asked)
+{
+	char problem[POLICY_PROBLEM];
+	int result = control_change(collector, asked->section, asked->text, problem);
+
+	if (result < 0)
+		server_fail(request, result, "%s", problem);
+	else
+		server_reply(request, 0, NULL, NULL, 0);
+}
+
+static void answer_SET_LIMIT(struct collector *collector, const struct request *request)
+{
+	struct proto_change asked = change_of(request);
+	const char *tenant = tenant_of_section(asked.section);
+
+	if (tenant && strcmp(tenant, COLLECTOR_TENANT) &&
+	    !policy_tenant_find(collector->effective, tenant))
+		server_fail(request, -ENOENT, "there is no tenant '%s'", tenant);
+	else
+		change(collector, request, &asked);
+}
+
+static void answer_TENANT_ADD(struct collector *collector, const struct request *request)
+{
+	struct proto_change asked = change_of(request);
+	const char *tenant = tenant_of_section(asked.section);
+
+	if (!tenant)
+		server_fail(request, -EINVAL, "'%s' is no tenant", asked.section);
+	else if (policy_tenant_find(collector->effective, tenant))
+		server_fail(request, -EEXIST, "there is a tenant '%s' already", tenant);
+	else
+		change(collector, request, &asked);
+}
+
+static void answer_TENANT_REMOVE(struct collector *collector, const struct request *request)
+{
+	struct proto_change asked = change_of(request);
+	const char *tenant = tenant_of_section(asked.section);
+	char problem[POLICY_PROBLEM];
+	int result;
+
+	if (!tenant) {
+		server_fail(request, -EINVAL, "'%s' is no tenant", asked.section);
+		return;
+	}
+	result = control_tenant_remove(collector, tenant, problem);
+	if (result < 0)
+		server_fail(request, result, "%s", problem);
+	else
+		server_reply(request, 0, NULL, NULL, 0);
+}
+
+static void answer_RELOAD(struct collector *collector, const struct request *request)
+{
+	int result = control_reload(collector);
+
+	if (result < 0)
+		server_fail(request, result, "%s", collector->problem);
+	else
+		server_reply(request, 0, NULL, NULL, 0);
+}
+
+/* ---- events and explanations */
+
+static void answer_EVENTS(struct collector *collector, const struct request *request)
+{
+	struct proto_choose choose = choice(request);
+	const struct proto_event *event = events_from(&collector->events, 0);
+
+	for (; event; event = events_from(&collector->events, event->sequence + 1))
+		if ((!choose.pid || event->pid == choose.pid) &&
+		    (!choose.tenant[0] || !strcmp(choose.tenant, event->tenant)))
+			server_row(request, event);
+	if (choose.flags & CHOOSE_FOLLOW)
+		server_subscribe(request);
+	else
+		server_end(request);
+}
+
+static void answer_EXPLAIN(struct collector *collector, const struct request *request)
+{
+	const struct proto_ask *ask = request->body;
+	int member = members_of_pid(&collector->members, ask->pid);
+	struct proto_explanation explanation = { .registered = member >= 0 };
+	const struct proto_event *event =
+		ask->number ? events_refusal(&collector->events, ask->pid, ask->number) : NULL;
+	const struct policy_rule *rule;
+	struct subject subject;
+	int result = subject_of_process(&subject, ask->pid);
+
+	if (result < 0 && !event) {
+		server_fail(request, ask->number ? -ENOENT : result,
+			    ask->number ? "no event %d-%llu is kept" : "there is no process %d",
+			    (int)ask->pid, (unsigned long long)ask->number);
+		return;
+	}
+	if (ask->number && !event) {
+		server_fail(request, -ENOENT, "no event %d-%llu is kept", (int)ask->pid,
+			    (unsigned long long)ask->number);
+		return;
+	}
+	if (event) {
+		explanation.has_event = 1;
+		explanation.event = *event;
+		snprintf(explanation.tenant, sizeof(explanation.tenant), "%s", event->tenant);
+	}
+	if (result == 0) {
+		rule = policy_match(collector->effective, &subject.policy);
+		explanation.uid = subject.policy.uid;
+		explanation.gid = subject.policy.gid;
+		snprintf(explanation.container, sizeof(explanation.container), "%s",
+			 subject.container);
+		snprintf(explanation.job, sizeof(explanation.job), "%s", subject.job);
+		snprintf(explanation.cgroup, sizeof(explanation.cgroup), "%.255s", subject.cgroup);
+		snprintf(explanation.rule, sizeof(explanation.rule), "%s", rule ? rule->source : "");
+		if (member >= 0)
+			snprintf(explanation.tenant, sizeof(explanation.tenant), "%s",
+				 collector->books.file
+					 ->tenant[collector->books.file->member[member].tenant]
+					 .name);
+		else if (!event)
+			snprintf(explanation.tenant, sizeof(explanation.tenant), "%s",
+				 rule ? rule->tenant->name : COLLECTOR_TENANT);
+	}
+	server_reply(request, 0, &explanation, NULL, 0);
+}
+
+/* ---- */
+
+void answer(void *closure, const struct request *request)
+{
+	struct collector *collector = closure;
+
+	/* Who has just ended must not count any more for those that ask now. */
+	members_dispatch(&collector->members);
+	if (request->message->access == ACCESS_ADMIN &&
+	    !server_is_admin(request, collector->effective->admin_group)) {
+		server_fail(request, -EPERM,
+			    "%s is for root, the collector's own user and members of its admin group",
+			    request->message->name);
+		return;
+	}
+	switch ((enum message)request->message->type) {
+#define MESSAGE(name, number, request_body, reply_body, who, how)                                  \
+	case MESSAGE_##name:                                                                       \
+		answer_##name(collector, request);                                                 \
+		break;
+#include "proto/messages.def"
+#undef MESSAGE
+	}
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The collector's books: who is registered, which leases there are, and how much
+ * was granted on each. They lie in a file that survives the collector's death; sums
+ * and limits are kept in memory beside it and made anew at each start. This room
+ * holds the memory; what may be granted is decided in grants.c, and who comes and
+ * goes in members.c. Only one thread works on the books.
+ *
+ * A lease is what one process may hold on one device, counted in one row of its usage
+ * page. Its number is its row in the
+ * books and in its tenant's lease table, and it never moves.
+ */
+#ifndef COLLECTOR_BOOKS_H
+#define COLLECTOR_BOOKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/log.h"
+#include "ledger/leaselayout.h"
+#include "ledger/ledger.h"
+
+#define BOOKS_MAGIC 0x736b6f6f62616d64u /* "dmabooks" */
+
+enum {
+	BOOKS_VERSION = 1,
+	BOOKS_MEMBERS = 8192,
+	BOOKS_TENANTS = 1024,
+	BOOKS_PROBLEM = 512,
+	BOOKS_NOBODY = UINT32_MAX >> 1, /* no member, no lease, no tenant */
+};
+
+/* ---- the file: every word is written by the collector alone */
+
+enum book_state { BOOK_FREE, BOOK_TAKEN, BOOK_DYING };
+
+enum { MEMBER_ASKS = 1 }; /* has no memory of ours: asks at each operation */
+
+struct book_member {
+	uint32_t state; /* stored last when taken; DYING before anything is undone */
+	uint32_t generation; /* counts the owners of this row; +1 when freed */
+	int32_t pid;
+	uint32_t flags;
+	uint64_t start; /* with the pid: who it is */
+	uint64_t cookie;
+	uint64_t usage_inode; /* of its usage page, by which that is found again */
+	uint32_t tenant;
+	uint32_t uid;
+	uint32_t gid;
+	uint32_t refusals; /* numbers them */
+	uint64_t process_limit[KIND_COUNT]; /* wishes of its environment */
+	uint64_t host_limit[KIND_COUNT];
+	uint64_t process_defaults;
+	uint64_t host_defaults;
+};
+
+struct book_lease {
+	uint32_t state; /* stored last when taken, first when freed */
+	uint32_t member;
+	uint32_t device;
+	uint32_t usage_row;
+	uint64_t granted[KIND_COUNT]; /* never below what the lease table says */
+	uint64_t device_limit[KIND_COUNT]; /* wish of the member's environment */
+};
+
+struct book_name {
+	char name[LEDGER_DEVICE_NAME]; /* "" = free; the first letter is stored last */
+};
+
+struct book_signature {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t members;
+	uint32_t leases;
+	uint32_t tenants;
+	uint64_t kinds;
+	uint64_t size;
+};
+
+struct book_file {
+	struct book_signature signature;
+	uint32_t members_high; /* rows ever taken, and with memory behind them */
+	uint32_t leases_high;
+	struct book_name device[LEDGER_DEVICES]; /* the first is the nameless device */
+	struct book_name tenant[BOOKS_TENANTS];
+	_Alignas(4096) struct book_member member[BOOKS_MEMBERS];
+	_Alignas(4096) struct book_lease lease[LEASES_MAX];
+};
+
+/* ---- beside it, in memory */
+
+/* Sums of what hostile members asked for must not wrap around where nothing limits them. */
+typedef unsigned __int128 wide;
+
+static inline uint64_t books_clamp(wide sum)
+{
+	return sum > UINT64_MAX ? UINT64_MAX : (uint64_t)sum;
+}
+
+/* What one owner holds together, and may: of the host or a tenant, on a device or in total. */
+struct scope {
+	uint64_t limit[KIND_COUNT];
+	wide granted[KIND_COUNT];
+	wide peak[KIND_COUNT];
+	wide used[KIND_COUNT]; /* as grants_measure found it last */
+	uint64_t refused[KIND_COUNT];
+};
+
+struct owner {
+	struct scope total;
+	struct scope device[LEDGER_DEVICES];
+};
+
+struct tenant {
+	struct owner all;
+	struct {
+		uint64_t total[KIND_COUNT];
+		uint64_t device[LEDGER_DEVICES][KIND_COUNT];
+	} process_limit;
+	struct lease_table *table;
+	int table_fd;	   /* for us, */
+	int table_read_fd; /* and to be handed over */
+	unsigned members;
+};
+
+/* What is known of a member besides its row in the file. */
+struct member {
+	const struct usage_page *usage; /* NULL: its used is what was granted */
+	int pidfd;
+	int lifeline; /* the connection of its HELLO; -1 after a restart */
+	uint32_t leases; /* the first, chained */
+	uint32_t next_of_pid;
+	bool orphan; /* has ended, but a child still has its descriptors */
+	wide granted[KIND_COUNT]; /* over its leases */
+	uint64_t refused[KIND_COUNT];
+};
+
+/* A lease's way to its words, kept together for the sweep. */
+struct lease_view {
+	const uint64_t *used; /* NULL: what was granted */
+	uint64_t *cap;	      /* NULL: the member has no table */
+	uint32_t member;      /* BOOKS_NOBODY: the lease is free */
+	uint32_t tenant;
+	uint32_t device;
+	uint32_t next_of_member;
+};
+
+struct books {
+	const struct log *log;
+	int directory, read_directory; /* the same one; through the second nothing can be written */
+	int fd;
+	struct book_file *file;
+	struct owner host;
+	struct tenant *tenant[BOOKS_TENANTS];
+	struct member *member;	/* BOOKS_MEMBERS of them */
+	struct lease_view *view; /* LEASES_MAX of them */
+	uint32_t *free_leases, *free_members;
+	unsigned free_leases_count, free_members_count;
+	unsigned members_count, leases_count;
+	uint32_t by_pid[4096];
+};
+
+/*
+ * Opens the books below the directory, made if need be; sums are rebuilt, but the
+ * members are still to be looked up (members_attach). -EBUSY when another
+ * collector has them open; every failure with a sentence that names the thing.
+ */
+int books_open(struct books *books, const char *directory, const struct log *log,
+	       char problem[BOOKS_PROBLEM]);
+void books_close(struct books *books);
+
+/* Number of the tenant of that name, made with its table if new; -errno. */
+int books_tenant(struct books *books, const char *name);
+/* Its number if it is there, or -1. */
+int books_tenant_find(const struct books *books, const char *name);
+/* Forgets a tenant without members. */
+void books_tenant_drop(struct books *books, unsigned tenant);
+
+/* Number of the device, made if new; LEDGER_NAMELESS for "" and when there is no room. */
+unsigned books_device(struct books *books, const char *name);
+
+/* A free row, with memory behind it; -ENOSPC. It is free until somebody takes it. */
+int books_member_row(struct books *books);
+int books_lease_row(struct books *books);
+
+/* Takes a free lease row for a member; it is empty. -ENOSPC when its table has no memory. */
+int books_lease_take(struct books *books, unsigned lease, unsigned member, unsigned device,
+		      unsigned usage_row);
+
+/* The member's lease for a row of its usage page, or BOOKS_NOBODY. */
+unsigned books_lease_of(const struct books *books, unsigned member, unsigned usage_row);
+
+/* Puts the lease's view and sums in order after its row or its member's page changed. */
+void books_lease_view(struct books *books, unsigned lease);
+
+/* The most that is granted on one lease. */
+#define BOOKS_GRANT_MOST (1ull << 63)
+
+/* Writes how much is granted, here and in every sum. The file first or the cap first is
+ * the caller's affair. */
+void books_grant(struct books *books, unsigned lease, unsigned kind, uint64_t granted);
+
+/* Makes all of a member's leases and then its row free. May be repeated at any point. */
+void books_member_free(struct books *books, unsigned member);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The collector as a whole: books, members, policy, events and the socket, and what
+ * holds them together. main.c makes one and runs it; answers.c answers its clients;
+ * control.c keeps policy and limits.
+ */
+#ifndef COLLECTOR_COLLECTOR_H
+#define COLLECTOR_COLLECTOR_H
+
+#include <systemd/sd-event.h>
+
+#include "base/log.h"
+#include "collector/books.h"
+#include "collector/events.h"
+#include "collector/members.h"
+#include "collector/policy.h"
+#include "collector/server.h"
+
+#define COLLECTOR_TENANT "default" /* of processes that no rule names */
+
+struct collector {
+	struct log log;
+	sd_event *event;
+	struct server *server;
+	struct books books;
+	struct members members;
+	struct events events;
+	/* What is said in three places, each over the one before, and what comes of it. */
+	struct policy *environment, *files, *runtime, *effective;
+	char policy_path[POLICY_PATH];
+	bool policy_must_exist;		  /* somebody named it */
+	char runtime_path[POLICY_PATH * 2]; /* where the commands' part is kept */
+	char problem[POLICY_PROBLEM];	  /* why the last reload had no effect */
+	unsigned reloads;
+	uint64_t started; /* CLOCK_MONOTONIC, seconds */
+	sd_event_source *orphan_timer, *change_timer;
+};
+
+/* ---- control.c */
+
+/* What the collector's own environment says of the host. -EINVAL with the variable's name. */
+int control_environment(struct collector *collector, char problem[POLICY_PROBLEM]);
+
+/* Reads the files anew; on failure everything stays as it was, and the reason is kept. */
+int control_reload(struct collector *collector);
+
+/* A command's change of one section, kept over restarts. */
+int control_change(struct collector *collector, const char *section, const char *text,
+		   char problem[POLICY_PROBLEM]);
+int control_tenant_remove(struct collector *collector, const char *name,
+			  char problem[POLICY_PROBLEM]);
+
+/* Puts the effective policy into the books, and into force. */
+int control_apply(struct collector *collector);
+
+/* The number of a device; if it is new, with its limits. */
+unsigned control_device(struct collector *collector, const char *name);
+
+/* ---- answers.c */
+
+void answer(void *closure, const struct request *request);
+
+/* For struct members. */
+void collector_member_ended(void *closure, unsigned member, enum member_end how);
+
+/* Books an event and tells the subscribers. */
+const struct proto_event *collector_event(struct collector *collector,
+					  const struct proto_event *event);
+
+#endif

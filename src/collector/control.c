@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/* From the policy's words to the books' limits; see collector.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector/collector.h"
+#include "collector/grants.h"
+
+/* The documented variables that speak of the host. */
+static const struct {
+	const char *variable;
+	enum kind kind;
+} host_variables[] = {
+	{ "RDMA_INTERCEPT_MAX_GLOBAL_QP", KIND_qp },
+	{ "RDMA_INTERCEPT_MAX_GLOBAL_MR", KIND_mr },
+	{ "RDMA_INTERCEPT_MAX_GLOBAL_MEMORY", KIND_mr_bytes },
+};
+
+int control_environment(struct collector *collector, char problem[POLICY_PROBLEM])
+{
+	collector->environment = policy_new();
+	if (!collector->environment)
+		return -ENOMEM;
+	for (unsigned i = 0; i < sizeof(host_variables) / sizeof(host_variables[0]); i++) {
+		const char *value = getenv(host_variables[i].variable);
+		enum kind kind = host_variables[i].kind;
+		uint64_t *limit = &collector->environment->host.total[kind];
+
+		if (value && size_parse(value, strlen(value), 1, kind_rows[kind].unit == UNIT_BYTES,
+					limit) < 0) {
+			snprintf(problem, POLICY_PROBLEM,
+				 "%s='%.80s' is not valid (allowed: a number, or unlimited)",
+				 host_variables[i].variable, value);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+/* ---- limits */
+
+static const char *device_name(const struct collector *collector, unsigned device)
+{
+	const char *name = collector->books.file->device[device].name;
+
+	return name[0] ? name : NULL;
+}
+
+static void owner_apply(struct collector *collector, struct owner *owner,
+			uint64_t (*limit)(struct collector *collector, const char *tenant,
+					  const char *device, enum kind kind),
+			const char *tenant)
+{
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+		owner->total.limit[kind] = limit(collector, tenant, NULL, kind);
+		for (unsigned device = 1; device < LEDGER_DEVICES; device++)
+			if (device_name(collector, device))
+				owner->device[device].limit[kind] =
+					limit(collector, tenant, device_name(collector, device), kind);
+	}
+}
+
+static uint64_t host_limit(struct collector *collector, const char *tenant, const char *device,
+			   enum kind kind)
+{
+	return policy_limit(&collector->effective->host, device, kind);
+}
+
+static uint64_t tenant_limit(struct collector *collector, const char *tenant, const char *device,
+			     enum kind kind)
+{
+	return policy_tenant_limit(collector->effective,
+				   policy_tenant_find(collector->effective, tenant), false, device,
+				   kind);
+}
+
+static void tenant_apply(struct collector *collector, unsigned number)
+{
+	const struct policy *policy = collector->effective;
+	struct tenant *tenant = collector->books.tenant[number];
+	const char *name = collector->books.file->tenant[number].name;
+	const struct policy_tenant *said = policy_tenant_find(policy, name);
+
+	owner_apply(collector, &tenant->all, tenant_limit, name);
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+		tenant->process_limit.total[kind] =
+			policy_tenant_limit(policy, said, true, NULL, kind);
+		for (unsigned device = 1; device < LEDGER_DEVICES; device++)
+			if (device_name(collector, device))
+				tenant->process_limit.device[device][kind] = policy_tenant_limit(
+					policy, said, true, device_name(collector, device), kind);
+	}
+	__atomic_store_n(&tenant->table->mode, policy_tenant_mode(policy, said), __ATOMIC_RELAXED);
+}
+
+/* Every tenant that a policy names is on the books, and one more; others only while they
+ * have members. */
+static int tenants_match(struct collector *collector)
+{
+	struct books *books = &collector->books;
+	int result = books_tenant(books, COLLECTOR_TENANT);
+
+	for (struct policy_tenant *tenant = collector->effective->tenants; tenant && result >= 0;
+	     tenant = tenant->next)
+		result = books_tenant(books, tenant->name);
+	for (unsigned i = 0; i < BOOKS_TENANTS; i++) {
+		const char *name = books->file->tenant[i].name;
+
+		if (books->tenant[i] && !books->tenant[i]->members && strcmp(name, COLLECTOR_TENANT) &&
+		    !policy_tenant_find(collector->effective, name))
+			books_tenant_drop(books, i);
+	}
+	return result < 0 ? result : 0;
+}
+
+/* Devices that somebody limits have their numbers before anybody uses them. */
+static void devices_name(struct books *books, const struct policy_limits *limits)
+{
+	for (unsigned i = 0; i < limits->devices; i++)
+		books_device(books, limits->device[i].name);
+}
+
+static void devices_match(struct collector *collector)
+{
+	const struct policy *policy = collector->effective;
+
+	devices_name(&collector->books, &policy->host);
+	devices_name(&collector->books, &policy->fallback.all);
+	devices_name(&collector->books, &policy->fallback.process);
+	for (const struct policy_tenant *tenant = policy->tenants; tenant; tenant = tenant->next) {
+		devices_name(&collector->books, &tenant->all);
+		devices_name(&collector->books, &tenant->process);
+	}
+}
+
+int control_apply(struct collector *collector)
+{
+	int result = tenants_match(collector);
+
+	devices_match(collector);
+	owner_apply(collector, &collector->books.host, host_limit, NULL);
+	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
+		if (collector->books.tenant[i])
+			tenant_apply(collector, i);
+	grants_enforce(&collector->books);
+	return result;
+}
+
+/* A name that nobody vouches for must not use up the numbers of real devices. */
+static bool may_be_named(const struct collector *collector, const char *name, unsigned known)
+{
+	char path[sizeof("/sys/class/infiniband/") + LEDGER_DEVICE_NAME];
+
+	if (known < LEDGER_DEVICES / 2)
+		return true;
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s", name);
+	return !strchr(name, '/') && !access(path, F_OK);
+}
+
+unsigned control_device(struct collector *collector, const char *name)
+{
+	unsigned known = 1, device;
+
+	while (known < LEDGER_DEVICES && device_name(collector, known)) {
+		if (!strcmp(device_name(collector, known), name))
+			return known;
+		known++;
+	}
+	if (!name[0] || !may_be_named(collector, name, known))
+		return LEDGER_NAMELESS;
+	device = books_device(&collector->books, name);
+	if (device != LEDGER_NAMELESS)
+		control_apply(collector);
+	return device;
+}
+
+/* ---- the layers */
+
+/* The three layers as one, with others in place of files and runtime. */
+static struct policy *layers_merge(const struct collector *collector, const struct policy *files,
+				   const struct policy *runtime)
+{
+	struct policy *below = policy_merge(collector->environment, files);
+	struct policy *all = below ? policy_merge(below, runtime) : NULL;
+
+	policy_free(below);
+	return all;
+}
+
+static void adopt(struct policy **place, struct policy *policy)
+{
+	policy_free(*place);
+	*place = policy;
+}
+
+static int files_read(struct collector *collector, struct policy **ret_files,
+		      char problem[POLICY_PROBLEM])
+{
+	struct policy *files = policy_new();
+	int result = files ? policy_read(files, collector->policy_path, problem) : -ENOMEM;
+
+	if (result == -ENOENT && !collector->policy_must_exist)
+		result = 0;
+	if (result < 0) {
+		policy_free(files);
+		return result;
+	}
+	*ret_files = files;
+	return 0;
+}
+
+static void report_reload(struct collector *collector, int result)
+{
+	struct proto_event event = { .type = result < 0 ? EVENT_RELOAD_FAILED : EVENT_RELOADED };
+
+	snprintf(event.text, sizeof(event.text), "%.250s",
+		 result < 0 ? collector->problem : collector->files->file);
+	collector_event(collector, &event);
+	if (result < 0)
+		log_write(&collector->log, LOG_ERROR, "%s; the old policy stays",
+			  collector->problem);
+	else if (collector->files->file[0])
+		log_write(&collector->log, LOG_INFO, "policy %s is in force",
+			  collector->files->file);
+	else
+		log_write(&collector->log, LOG_INFO, "there is no policy file %s",
+			  collector->policy_path);
+}
+
+int control_reload(struct collector *collector)
+{
+	struct policy *files = NULL, *all = NULL;
+	int result;
+
+	collector->problem[0] = '\0';
+	result = files_read(collector, &files, collector->problem);
+	if (result == 0) {
+		all = layers_merge(collector, files, collector->runtime);
+		result = all ? 0 : -ENOMEM;
+	}
+	if (result < 0) {
+		policy_free(files);
+		if (!collector->problem[0])
+			snprintf(collector->problem, sizeof(collector->problem), "%s: %s",
+				 collector->policy_path, strerror(-result));
+	} else {
+		adopt(&collector->files, files);
+		adopt(&collector->effective, all);
+		collector->reloads++;
+		/* At start the policy says where the books are. */
+		result = collector->books.file ? control_apply(collector) : 0;
+		if (result < 0)
+			snprintf(collector->problem, sizeof(collector->problem),
+				 "%s: not every tenant has room on the books: %s",
+				 collector->policy_path, strerror(-result));
+	}
+	report_reload(collector, result);
+	return result;
+}
+
+/* Another runtime layer: kept in its file first, then in force. Takes it over, or frees it. */
+static int runtime_replace(struct collector *collector, struct policy *runtime,
+			   char problem[POLICY_PROBLEM])
+{
+	struct policy *all = layers_merge(collector, collector->files, runtime);
+	int result = all ? policy_write(runtime, collector->runtime_path) : -ENOMEM;
+
+	if (result < 0) {
+		snprintf(problem, POLICY_PROBLEM, "%.400s: %s", collector->runtime_path,
+			 strerror(-result));
+		policy_free(all);
+		policy_free(runtime);
+		return result;
+	}
+	adopt(&collector->runtime, runtime);
+	adopt(&collector->effective, all);
+	return control_apply(collector);
+}
+
+int control_change(struct collector *collector, const char *section, const char *text,
+		   char problem[POLICY_PROBLEM])
+{
+	struct policy *runtime = policy_merge(collector->runtime, NULL);
+	struct proto_event event = { .type = EVENT_LIMITS };
+	int result;
+
+	snprintf(problem, POLICY_PROBLEM, "no memory");
+	if (!runtime)
+		return -ENOMEM;
+	result = policy_change(runtime, section, text, problem);
+	if (result < 0) {
+		policy_free(runtime);
+		return result;
+	}
+	result = runtime_replace(collector, runtime, problem);
+	if (result < 0)
+		return result;
+	snprintf(event.text, sizeof(event.text), "[%s] %.200s", section, text);
+	for (char *at = event.text; (at = strchr(at, '\n'));)
+		*at = ' ';
+	collector_event(collector, &event);
+	return 0;
+}
+
+int control_tenant_remove(struct collector *collector, const char *name,
+			  char problem[POLICY_PROBLEM])
+{
+	struct proto_event event = { .type = EVENT_LIMITS };
+	struct policy *runtime = policy_merge(collector->runtime, NULL);
+	int result;
+
+	snprintf(problem, POLICY_PROBLEM, "no memory");
+	if (!runtime)
+		return -ENOMEM;
+	result = policy_remove_tenant(runtime, name);
+	if (result < 0) {
+		snprintf(problem, POLICY_PROBLEM,
+			 policy_tenant_find(collector->files, name) ?
+				 "tenant '%s' is named by the policy file, and to be removed there" :
+				 "there is no tenant '%s'",
+			 name);
+		policy_free(runtime);
+		return result;
+	}
+	result = runtime_replace(collector, runtime, problem);
+	if (result < 0)
+		return result;
+	snprintf(event.text, sizeof(event.text), "tenant %s removed", name);
+	collector_event(collector, &event);
+	return 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What may be granted. The rules, at every instruction and also when the collector
+ * is killed at it: a cap is never above what the books say was granted; the sum of
+ * grants is never above a limit, unless that was cut below what is held; and nobody
+ * is refused before all idle credit in the way was taken back.
+ */
+#ifndef COLLECTOR_GRANTS_H
+#define COLLECTOR_GRANTS_H
+
+#include "collector/books.h"
+
+/* One question: totals of up to COST_KINDS kinds on one lease. */
+struct grants_need {
+	unsigned lease;
+	unsigned count;
+	unsigned kind[COST_KINDS];
+	uint64_t total[COST_KINDS];
+	uint64_t wanted[COST_KINDS];
+	bool exact; /* not a unit more; what is over comes back */
+};
+
+/* 0: granted, all of it. LEDGER_REFUSED: nothing was, and why. */
+int grants_need(struct books *books, const struct grants_need *need,
+		struct ledger_refusal *ret_refusal);
+
+/* After limits changed: takes credit back wherever a sum is over its limit now, and
+ * where that is not enough, lets nobody grow without asking. */
+void grants_enforce(struct books *books);
+
+/* Whether more is granted on a lease than some limit above it allows. */
+bool grants_draining(const struct books *books, unsigned lease, unsigned kind);
+
+/* Puts a lease in order that a killed collector may have left between two steps. */
+void grants_settle(struct books *books, unsigned lease);
+
+/* What a member uses on a lease, as far as it was granted. */
+uint64_t grants_used(const struct books *books, unsigned lease, unsigned kind);
+
+/* Sums what is used now, for those who look: scope.used of the host and the tenants. */
+void grants_measure(struct books *books);
+
+/* Takes idle credit of a kind back everywhere: for tests and measurement. */
+uint64_t grants_sweep_all(struct books *books, unsigned kind);
+
+#endif

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * collector_server: options, start, the loop and the end. Installed under a second
+ * name, collector_server_shm, since both are documented; it is one program.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "collector/collector.h"
+#include "proto/client.h"
+
+#define DEFAULT_LOG "/tmp/rdma_collector.log"
+#define ROOT_STATE "/run/rdma_intercept/state"
+#define STATE_VARIABLE "RDMA_COLLECTOR_STATE"
+
+enum {
+	EXIT_USAGE = 2,
+	ORPHAN_US = 1000000,  /* how often orphans are looked for */
+	CHANGE_US = 50000,    /* files are read so long after the last change of one */
+	DESCRIPTORS = 65536,
+};
+
+struct options {
+	const char *policy, *socket, *state, *log;
+	enum log_level level;
+	bool daemon;
+};
+
+static const char usage[] =
+	"usage: collector_server [--policy FILE] [--socket PATH] [--state DIRECTORY]\n"
+	"                        [--log FILE] [--log-level LEVEL] [--daemon]\n"
+	"Hands out leases of RDMA resources to the processes of this host; see collector_server(8).\n";
+
+static int parse_options(int argc, char **argv, struct options *options)
+{
+	static const struct option longs[] = {
+		{ "policy", required_argument, NULL, 'p' },
+		{ "socket", required_argument, NULL, 's' },
+		{ "state", required_argument, NULL, 'S' },
+		{ "log", required_argument, NULL, 'l' },
+		{ "log-level", required_argument, NULL, 'L' },
+		{ "daemon", no_argument, NULL, 'd' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ 0 },
+	};
+	int option;
+
+	*options = (struct options){
+		.policy = getenv("RDMA_INTERCEPT_POLICY"),
+		.socket = getenv(PROTO_SOCKET_VARIABLE),
+		.state = getenv(STATE_VARIABLE),
+		.level = LOG_INFO,
+	};
+	while ((option = getopt_long(argc, argv, "p:s:S:l:L:dhV", longs, NULL)) != -1)
+		switch (option) {
+		case 'p':
+			options->policy = optarg;
+			break;
+		case 's':
+			options->socket = optarg;
+			break;
+		case 'S':
+			options->state = optarg;
+			break;
+		case 'l':
+			options->log = optarg;
+			break;
+		case 'L':
+			if (log_level_parse(optarg, &options->level) < 0) {
+				fprintf(stderr, "collector_server: '%s' is no log level\n", optarg);
+				return EXIT_USAGE;
+			}
+			break;
+		case 'd':
+			options->daemon = true;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			exit(0);
+		case 'V':
+			puts("collector_server " COLLECTOR_VERSION);
+			exit(0);
+		default:
+			fputs(usage, stderr);
+			return EXIT_USAGE;
+		}
+	if (optind < argc) {
+		fprintf(stderr, "collector_server: unknown argument '%s'\n%s", argv[optind], usage);
+		return EXIT_USAGE;
+	}
+	return 0;
+}
+
+/* ---- the loop's events */
+
+static int on_members(sd_event_source *source, int fd, uint32_t events, void *closure)
+{
+	struct collector *collector = closure;
+
+	members_dispatch(&collector->members);
+	if (!collector->members.orphans)
+		return 0;
+	sd_event_source_set_time_relative(collector->orphan_timer, ORPHAN_US);
+	return sd_event_source_set_enabled(collector->orphan_timer, SD_EVENT_ONESHOT);
+}
+
+static int on_orphans(sd_event_source *source, uint64_t now, void *closure)
+{
+	struct collector *collector = closure;
+
+	members_check_orphans(&collector->members);
+	if (!collector->members.orphans)
+		return 0;
+	sd_event_source_set_time_relative(source, ORPHAN_US);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int on_reload(sd_event_source *source, const struct signalfd_siginfo *info, void *closure)
+{
+	sd_notify(0, "RELOADING=1");
+	control_reload(closure);
+	sd_notify(0, "READY=1");
+	return 0;
+}
+
+static int on_changed(sd_event_source *source, uint64_t now, void *closure)
+{
+	control_reload(closure);
+	return 0;
+}
+
+/* An editor writes a file in several steps: wait until they are done. */
+static int on_file(sd_event_source *source, const struct inotify_event *event, void *closure)
+{
+	struct collector *collector = closure;
+
+	if (event->len && strcmp(event->name, strrchr(collector->policy_path, '/') + 1) &&
+	    strcmp(event->name, "tenants.d") && !strstr(event->name, ".conf"))
+		return 0;
+	sd_event_source_set_time_relative(collector->change_timer, CHANGE_US);
+	return sd_event_source_set_enabled(collector->change_timer, SD_EVENT_ONESHOT);
+}
+
+static int on_end(sd_event_source *source, const struct signalfd_siginfo *info, void *closure)
+{
+	return sd_event_exit(sd_event_source_get_event(source), 0);
+}
+
+/* Changes of the files are seen in their directories, where editors rename new ones in. */
+static void watch_files(struct collector *collector)
+{
+	static const uint32_t changes = IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE |
+					IN_CREATE | IN_ONLYDIR;
+	char path[POLICY_PATH + 16], *slash;
+	int result;
+
+	snprintf(path, sizeof(path), "%s", collector->policy_path);
+	slash = strrchr(path, '/');
+	if (!slash)
+		return;
+	strcpy(slash + 1, ".");
+	result = sd_event_add_inotify(collector->event, NULL, path, changes, on_file, collector);
+	strcpy(slash + 1, "tenants.d");
+	if (result >= 0)
+		sd_event_add_inotify(collector->event, NULL, path, changes, on_file, collector);
+	else
+		log_write(&collector->log, LOG_INFO,
+			  "changes of %s are not watched (%s); use SIGHUP or reload",
+			  collector->policy_path, strerror(-result));
+}
+
+static int loop_prepare(struct collector *collector)
+{
+	sd_event *event = collector->event;
+	int result = sd_event_add_io(event, NULL, collector->members.epoll, EPOLLIN, on_members,
+				     collector);
+
+	if (result >= 0)
+		result = sd_event_add_time_relative(event, &collector->orphan_timer,
+						    CLOCK_MONOTONIC, ORPHAN_US, 0, on_orphans,
+						    collector);
+	if (result >= 0)
+		result = sd_event_add_time_relative(event, &collector->change_timer,
+						    CLOCK_MONOTONIC, 0, 1, on_changed, collector);
+	if (result >= 0)
+		result = sd_event_source_set_enabled(collector->change_timer, SD_EVENT_OFF);
+	if (result >= 0)
+		result = sd_event_add_signal(event, NULL, SIGHUP, on_reload, collector);
+	if (result >= 0)
+		result = sd_event_add_signal(event, NULL, SIGTERM, on_end, collector);
+	if (result >= 0)
+		result = sd_event_add_signal(event, NULL, SIGINT, on_end, collector);
+	watch_files(collector);
+	sd_event_set_watchdog(event, true);
+	return result;
+}
+
+/* ---- start */
+
+/* Two descriptors per member. */
+static void raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	if (geteuid() == 0 && limit.rlim_max < DESCRIPTORS)
+		limit.rlim_max = DESCRIPTORS;
+	limit.rlim_cur = limit.rlim_max < DESCRIPTORS ? limit.rlim_max : DESCRIPTORS;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* Below a directory of the user's own that ends with the machine's run, as the processes do. */
+static void default_state(char *ret, size_t size)
+{
+	if (geteuid() == 0)
+		snprintf(ret, size, ROOT_STATE);
+	else
+		snprintf(ret, size, "/dev/shm/rdma_intercept.%u", (unsigned)geteuid());
+}
+
+static int make_absolute(const char *path, char ret[POLICY_PATH])
+{
+	char here[POLICY_PATH];
+
+	if (path[0] == '/')
+		return snprintf(ret, POLICY_PATH, "%s", path) < POLICY_PATH ? 0 : -ENAMETOOLONG;
+	if (!getcwd(here, sizeof(here)))
+		return -errno;
+	return snprintf(ret, POLICY_PATH, "%s/%s", here, path) < POLICY_PATH ? 0 : -ENAMETOOLONG;
+}
+
+static const char *first_of(const char *a, const char *b, const char *c)
+{
+	return a && a[0] ? a : b && b[0] ? b : c;
+}
+
+/* The files, and what commands said in an earlier life. */
+static int policy_start(struct collector *collector, const struct options *options,
+			char problem[POLICY_PROBLEM])
+{
+	const char *path = first_of(options->policy, NULL, POLICY_DEFAULT_FILE);
+	int result;
+
+	collector->policy_must_exist = options->policy && options->policy[0];
+	snprintf(problem, POLICY_PROBLEM, "%.300s: the path is too long", path);
+	result = make_absolute(path, collector->policy_path);
+	if (result == 0)
+		result = control_environment(collector, problem);
+	collector->runtime = policy_new();
+	if (result < 0 || !collector->runtime)
+		return result < 0 ? result : -ENOMEM;
+	result = control_reload(collector);
+	if (result < 0)
+		snprintf(problem, POLICY_PROBLEM, "%s", collector->problem);
+	return result;
+}
+
+static int runtime_start(struct collector *collector, const char *state,
+			 char problem[POLICY_PROBLEM])
+{
+	struct policy *merged;
+	int result;
+
+	if (snprintf(collector->runtime_path, sizeof(collector->runtime_path), "%s/runtime.conf",
+		     state) >= (int)sizeof(collector->runtime_path))
+		return -ENAMETOOLONG;
+	result = policy_read_file(collector->runtime, collector->runtime_path, true, problem);
+	if (result < 0 && result != -ENOENT)
+		return result;
+	merged = policy_merge(collector->effective, collector->runtime);
+	if (!merged)
+		return -ENOMEM;
+	policy_free(collector->effective);
+	collector->effective = merged;
+	return 0;
+}
+
+static int start(struct collector *collector, const struct options *options,
+		 char problem[POLICY_PROBLEM])
+{
+	char state_default[64], text[BOOKS_PROBLEM];
+	const char *state, *socket_path;
+	int result = policy_start(collector, options, problem);
+
+	if (result < 0)
+		return result;
+	default_state(state_default, sizeof(state_default));
+	state = first_of(options->state, collector->effective->state, state_default);
+	socket_path = first_of(options->socket, collector->effective->socket, PROTO_DEFAULT_SOCKET);
+	result = books_open(&collector->books, state, &collector->log, text);
+	if (result == 0) {
+		result = runtime_start(collector, state, text);
+		if (result == 0)
+			result = control_apply(collector);
+		if (result == 0)
+			result = members_init(&collector->members, &collector->books);
+		if (result < 0)
+			return snprintf(problem, POLICY_PROBLEM, "%s: %s", state, strerror(-result)),
+			       result;
+		collector->members.ended = collector_member_ended;
+		collector->members.closure = collector;
+		members_attach(&collector->members);
+		control_apply(collector);
+		result = loop_prepare(collector);
+		if (result < 0)
+			return snprintf(problem, POLICY_PROBLEM, "event loop: %s", strerror(-result)),
+			       result;
+		result = server_new(&collector->server, collector->event, socket_path,
+				    &collector->log, answer, collector, text);
+	}
+	if (result < 0) {
+		snprintf(problem, POLICY_PROBLEM, "%s", text);
+		return result;
+	}
+	log_write(&collector->log, LOG_INFO, "serving %s, books in %s, %u processes registered",
+		  socket_path, state, collector->books.members_count);
+	return 0;
+}
+
+static void stop(struct collector *collector)
+{
+	if (collector->server)
+		server_free(collector->server);
+	collector->server = NULL;
+	if (collector->books.file) {
+		members_close(&collector->members);
+		books_close(&collector->books);
+	}
+	policy_free(collector->environment);
+	policy_free(collector->files);
+	policy_free(collector->runtime);
+	policy_free(collector->effective);
+	sd_event_source_disable_unref(collector->orphan_timer);
+	sd_event_source_disable_unref(collector->change_timer);
+	sd_event_unref(collector->event);
+}
+
+/* ---- in the background: the one who called waits until the socket is there */
+
+static int background(int *ret_ready)
+{
+	int ends[2], status = 1;
+	pid_t child;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return -errno;
+	child = fork();
+	if (child < 0)
+		return -errno;
+	if (child > 0) {
+		close(ends[1]);
+		_exit(read(ends[0], &status, sizeof(status)) == sizeof(status) ? status : 1);
+	}
+	close(ends[0]);
+	setsid();
+	*ret_ready = ends[1];
+	return 0;
+}
+
+static void background_ready(int ready)
+{
+	int status = 0, null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = 0; fd <= 2 && null >= 0; fd++)
+		dup2(null, fd);
+	if (write(ready, &status, sizeof(status)) != sizeof(status))
+		return;
+	close(ready);
+}
+
+int main(int argc, char **argv)
+{
+	static struct collector collector;
+	char problem[POLICY_PROBLEM] = "";
+	struct options options;
+	struct timespec now;
+	sigset_t signals;
+	int ready = -1, result = parse_options(argc, argv, &options);
+
+	if (result)
+		return result;
+	if (options.daemon && (result = background(&ready)) < 0) {
+		fprintf(stderr, "collector_server: --daemon: %s\n", strerror(-result));
+		return 1;
+	}
+	result = log_open(&collector.log, options.level,
+			  options.log || options.daemon ? options.log : "stderr", DEFAULT_LOG);
+	if (result < 0) {
+		fprintf(stderr, "collector_server: %s: %s\n", options.log ? options.log : DEFAULT_LOG,
+			strerror(-result));
+		return 1;
+	}
+	collector.log.prefix = "collector_server: ";
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGHUP);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	raise_descriptors();
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	collector.started = (uint64_t)now.tv_sec;
+	result = sd_event_new(&collector.event);
+	if (result >= 0)
+		result = start(&collector, &options, problem);
+	if (result >= 0) {
+		if (ready >= 0)
+			background_ready(ready);
+		sd_notify(0, "READY=1");
+		result = sd_event_loop(collector.event);
+		sd_notify(0, "STOPPING=1");
+		log_write(&collector.log, LOG_INFO, "stopping; leases stay as they are");
+	} else {
+		fprintf(stderr, "collector_server: %s\n", problem[0] ? problem : strerror(-result));
+	}
+	stop(&collector);
+	return result < 0 ? 1 : 0;
+}

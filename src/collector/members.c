@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: MIT */
+/* Registration, death and reunion; see members.h. */
+#include "collector/members.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "collector/grants.h"
+#include "ledger/identity.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* Linux 6.5 */
+#endif
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U /* Linux 6.3 */
+#endif
+
+#define USAGE_NAME "rdma_intercept_usage"
+
+enum { PAGE = 4096, EVENTS = 64 };
+
+#define STORE(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELAXED)
+
+static int pidfd_open(pid_t pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static bool has_event(int fd, short events)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = events };
+
+	return poll(&poll_fd, 1, 0) > 0 && poll_fd.revents;
+}
+
+/* ---- who it is */
+
+/* A pidfd of the peer. Older kernels give only its number, which may be another's by now:
+ * it is the peer's if the same process had it before and after, and it has not ended. */
+static int peer_pidfd(int connection, pid_t pid, uint64_t *ret_start)
+{
+	socklen_t size = sizeof(int);
+	int fd = -1;
+
+	*ret_start = identity_start(pid);
+	if (getsockopt(connection, SOL_SOCKET, SO_PEERPIDFD, &fd, &size)) {
+		fd = pidfd_open(pid);
+		if (fd < 0)
+			return fd;
+	}
+	if (*ret_start && *ret_start == identity_start(pid) && !has_event(fd, POLLIN))
+		return fd;
+	close(fd);
+	return -ESRCH;
+}
+
+int members_identify(int connection, struct peer *ret_peer)
+{
+	struct ucred credentials;
+	socklen_t size = sizeof(credentials);
+
+	if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &credentials, &size))
+		return -errno;
+	if (credentials.pid <= 0)
+		return -EXDEV;
+	ret_peer->pid = credentials.pid;
+	ret_peer->uid = credentials.uid;
+	ret_peer->gid = credentials.gid;
+	ret_peer->pidfd = peer_pidfd(connection, credentials.pid, &ret_peer->start);
+	return ret_peer->pidfd < 0 ? ret_peer->pidfd : 0;
+}
+
+static uint32_t *pid_bucket(struct books *books, pid_t pid)
+{
+	return &books->by_pid[(unsigned)pid % (sizeof(books->by_pid) / sizeof(books->by_pid[0]))];
+}
+
+static void pid_link(struct books *books, unsigned member)
+{
+	uint32_t *bucket = pid_bucket(books, books->file->member[member].pid);
+
+	books->member[member].next_of_pid = *bucket;
+	*bucket = member;
+}
+
+static void pid_unlink(struct books *books, unsigned member)
+{
+	uint32_t *link = pid_bucket(books, books->file->member[member].pid);
+
+	while (*link != member)
+		link = &books->member[*link].next_of_pid;
+	*link = books->member[member].next_of_pid;
+}
+
+int members_of_pid(const struct members *members, pid_t pid)
+{
+	struct books *books = members->books;
+	uint32_t member = *pid_bucket(books, pid);
+
+	/* An orphan has the number of a process that ended. */
+	while (member != BOOKS_NOBODY && (books->file->member[member].pid != pid ||
+					  books->member[member].orphan))
+		member = books->member[member].next_of_pid;
+	return member == BOOKS_NOBODY ? -1 : (int)member;
+}
+
+int members_find(const struct members *members, pid_t pid, uint64_t cookie)
+{
+	int member = members_of_pid(members, pid);
+
+	if (member < 0 || members->books->file->member[member].cookie != cookie)
+		return -ESTALE;
+	return member;
+}
+
+/* ---- the usage page */
+
+/* Nobody may shrink or grow it: a page that went away would be a SIGBUS for who looks. */
+static int usage_make(const struct usage_page **ret_page, uint64_t *ret_inode)
+{
+	const struct lease_signature signature = { USAGE_MAGIC, LEASE_VERSION, LEDGER_DEVICES,
+						   kinds_signature() };
+	struct stat status;
+	void *page;
+	int result, fd = memfd_create(USAGE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create(USAGE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, sizeof(struct usage_page)) || fallocate(fd, 0, 0, PAGE) ||
+	    pwrite(fd, &signature, sizeof(signature), 0) != sizeof(signature) ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) ||
+	    fstat(fd, &status))
+		goto failed;
+	page = mmap(NULL, sizeof(struct usage_page), PROT_READ, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED)
+		goto failed;
+	*ret_page = page;
+	*ret_inode = status.st_ino;
+	return fd;
+failed:
+	result = errno ? -errno : -EIO;
+	close(fd);
+	return result;
+}
+
+/* A descriptor of a process that leads to that inode and looks like a usage page; or -1. */
+static int usage_search(pid_t pid, uint64_t inode)
+{
+	char path[64], target[64];
+	struct dirent *entry;
+	struct stat status;
+	int found = -1;
+	DIR *directory;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	directory = opendir(path);
+	while (directory && found < 0 && (entry = readdir(directory))) {
+		ssize_t length = readlinkat(dirfd(directory), entry->d_name, target,
+					    sizeof(target) - 1);
+
+		if (length <= 0)
+			continue;
+		target[length] = '\0';
+		if (strncmp(target, "/memfd:" USAGE_NAME, sizeof("/memfd:" USAGE_NAME) - 1) ||
+		    fstatat(dirfd(directory), entry->d_name, &status, 0) ||
+		    status.st_ino != inode || status.st_size != sizeof(struct usage_page))
+			continue;
+		found = openat(dirfd(directory), entry->d_name, O_RDONLY | O_CLOEXEC);
+	}
+	if (directory)
+		closedir(directory);
+	return found;
+}
+
+static void usage_attach(struct books *books, unsigned member)
+{
+	const struct book_member *row = &books->file->member[member];
+	int fd = usage_search(row->pid, row->usage_inode);
+	void *page = MAP_FAILED;
+
+	if (fd >= 0) {
+		page = mmap(NULL, sizeof(struct usage_page), PROT_READ, MAP_SHARED, fd, 0);
+		close(fd);
+	}
+	if (page != MAP_FAILED)
+		books->member[member].usage = page;
+	else
+		log_write(books->log, LOG_WARN,
+			  "process %d: its usage page was not found again; what it was granted "
+			  "counts as used until it ends",
+			  (int)row->pid);
+}
+
+/* ---- orphans */
+
+static bool has_device_open(pid_t pid)
+{
+	static const char devices[] = "/dev/infiniband/";
+	char path[64], target[sizeof(devices)];
+	struct dirent *entry;
+	bool found = false;
+	DIR *directory;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	directory = opendir(path);
+	while (directory && !found && (entry = readdir(directory)))
+		found = readlinkat(dirfd(directory), entry->d_name, target, sizeof(target)) >=
+				(ssize_t)sizeof(devices) - 1 &&
+			!memcmp(target, devices, sizeof(devices) - 1);
+	if (directory)
+		closedir(directory);
+	return found;
+}
+
+/* Whether some process has inherited a member's descriptors and with them an RDMA
+ * device: by fork both go together, since both close at exec. */
+static bool has_heir(uint64_t usage_inode)
+{
+	struct dirent *entry;
+	bool found = false;
+	DIR *processes = opendir("/proc");
+
+	while (processes && !found && (entry = readdir(processes))) {
+		pid_t pid = atoi(entry->d_name);
+		int fd = pid > 0 ? usage_search(pid, usage_inode) : -1;
+
+		if (fd < 0)
+			continue;
+		close(fd);
+		found = has_device_open(pid);
+	}
+	if (processes)
+		closedir(processes);
+	return found;
+}
+
+static bool holds_something(const struct books *books, unsigned member)
+{
+	for (uint32_t lease = books->member[member].leases; lease != BOOKS_NOBODY;
+	     lease = books->view[lease].next_of_member)
+		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+			if (grants_used(books, lease, kind))
+				return true;
+	return false;
+}
+
+/* The life line ends with the last that has it: then nobody needs to be searched for. */
+static bool lifeline_is_cut(const struct member *beside)
+{
+	return beside->lifeline >= 0 && has_event(beside->lifeline, POLLRDHUP);
+}
+
+static bool is_orphaned(const struct books *books, unsigned member)
+{
+	return holds_something(books, member) && !lifeline_is_cut(&books->member[member]) &&
+	       books->file->member[member].usage_inode &&
+	       has_heir(books->file->member[member].usage_inode);
+}
+
+/* ---- coming and going */
+
+static void forget(struct members *members, unsigned member, enum member_end how)
+{
+	struct member *beside = &members->books->member[member];
+
+	if (members->ended)
+		members->ended(members->closure, member, how);
+	members->orphans -= beside->orphan;
+	pid_unlink(members->books, member);
+	books_member_free(members->books, member);
+	if (beside->usage)
+		munmap((void *)beside->usage, sizeof(*beside->usage));
+	if (beside->pidfd >= 0)
+		close(beside->pidfd);
+	if (beside->lifeline >= 0)
+		close(beside->lifeline);
+	memset(beside, 0, sizeof(*beside));
+	beside->leases = beside->next_of_pid = BOOKS_NOBODY;
+	beside->pidfd = beside->lifeline = -1;
+}
+
+static int watch(struct members *members, unsigned member, int fd, uint32_t events)
+{
+	struct epoll_event event = { .events = events, .data.u32 = member };
+
+	return epoll_ctl(members->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+/* The process is gone. */
+static void bury(struct members *members, unsigned member)
+{
+	struct member *beside = &members->books->member[member];
+	bool held = holds_something(members->books, member);
+
+	if (!is_orphaned(members->books, member)) {
+		forget(members, member, held ? MEMBER_DIED : MEMBER_LEFT);
+		return;
+	}
+	beside->orphan = true;
+	members->orphans++;
+	close(beside->pidfd);
+	beside->pidfd = -1;
+	if (beside->lifeline >= 0)
+		watch(members, member, beside->lifeline, EPOLLRDHUP);
+	if (members->ended)
+		members->ended(members->closure, member, MEMBER_ORPHANED);
+}
+
+int members_join(struct members *members, const struct peer *peer, unsigned tenant,
+		 const struct proto_hello *hello, int connection, int *ret_usage_fd)
+{
+	struct books *books = members->books;
+	const struct usage_page *page = NULL;
+	int before = members_of_pid(members, peer->pid), number, result, fd = -1;
+	struct book_member *row;
+	uint64_t inode = 0, cookie;
+
+	if (before >= 0)
+		forget(members, (unsigned)before, MEMBER_LEFT);
+	number = books_member_row(books);
+	if (number < 0)
+		return number;
+	if (getrandom(&cookie, sizeof(cookie), 0) != sizeof(cookie))
+		return -EIO;
+	if (!(hello->flags & HELLO_NO_MEMORY)) {
+		fd = usage_make(&page, &inode);
+		if (fd < 0)
+			return fd;
+	}
+	result = watch(members, (unsigned)number, peer->pidfd, EPOLLIN);
+	if (result < 0) {
+		if (page)
+			munmap((void *)page, sizeof(*page));
+		if (fd >= 0)
+			close(fd);
+		return result;
+	}
+	row = &books->file->member[number];
+	STORE(row->pid, peer->pid);
+	STORE(row->start, peer->start);
+	STORE(row->uid, peer->uid);
+	STORE(row->gid, peer->gid);
+	STORE(row->flags, hello->flags & HELLO_NO_MEMORY ? MEMBER_ASKS : 0);
+	STORE(row->cookie, cookie);
+	STORE(row->usage_inode, inode);
+	STORE(row->tenant, tenant);
+	STORE(row->refusals, 0);
+	memcpy(row->process_limit, hello->process_limit, sizeof(row->process_limit));
+	memcpy(row->host_limit, hello->host_limit, sizeof(row->host_limit));
+	STORE(row->process_defaults, hello->process_defaults);
+	STORE(row->host_defaults, hello->host_defaults);
+	books->free_members_count--;
+	books->member[number].usage = page;
+	books->member[number].pidfd = peer->pidfd;
+	books->member[number].lifeline = connection;
+	/* Release: who finds the row taken finds it complete. */
+	__atomic_store_n(&row->state, BOOK_TAKEN, __ATOMIC_RELEASE);
+	books->tenant[tenant]->members++;
+	books->members_count++;
+	pid_link(books, (unsigned)number);
+	*ret_usage_fd = fd;
+	return number;
+}
+
+static int dispatch_some(struct members *members)
+{
+	struct epoll_event event[EVENTS];
+	int count = epoll_wait(members->epoll, event, EVENTS, 0);
+
+	for (int i = 0; i < count; i++) {
+		unsigned member = event[i].data.u32;
+
+		if (members->books->file->member[member].state != BOOK_TAKEN)
+			continue;
+		if (members->books->member[member].orphan)
+			forget(members, member, MEMBER_DIED);
+		else if (has_event(members->books->member[member].pidfd, POLLIN))
+			bury(members, member);
+	}
+	return count;
+}
+
+void members_dispatch(struct members *members)
+{
+	while (dispatch_some(members) == EVENTS)
+		;
+}
+
+void members_check_orphans(struct members *members)
+{
+	for (unsigned i = 0; members->orphans && i < members->books->file->members_high; i++)
+		if (members->books->member[i].orphan &&
+		    !has_heir(members->books->file->member[i].usage_inode))
+			forget(members, i, MEMBER_DIED);
+}
+
+/* Still the process that registered, and watched from now on. */
+static bool reunite(struct members *members, unsigned member)
+{
+	struct books *books = members->books;
+	const struct book_member *row = &books->file->member[member];
+	int fd = pidfd_open(row->pid);
+
+	if (fd < 0)
+		return false;
+	if (identity_start(row->pid) != row->start || has_event(fd, POLLIN) ||
+	    watch(members, member, fd, EPOLLIN) < 0) {
+		close(fd);
+		return false;
+	}
+	books->member[member].pidfd = fd;
+	if (!(row->flags & MEMBER_ASKS))
+		usage_attach(books, member);
+	for (uint32_t lease = books->member[member].leases; lease != BOOKS_NOBODY;
+	     lease = books->view[lease].next_of_member) {
+		books_lease_view(books, lease);
+		grants_settle(books, lease);
+	}
+	return true;
+}
+
+void members_attach(struct members *members)
+{
+	struct books *books = members->books;
+
+	for (unsigned i = 0; i < books->file->members_high; i++) {
+		if (books->file->member[i].state == BOOK_FREE)
+			continue;
+		pid_link(books, i);
+		if (books->file->member[i].state == BOOK_DYING)
+			forget(members, i, MEMBER_DIED);
+		else if (!reunite(members, i))
+			bury(members, i);
+	}
+}
+
+int members_init(struct members *members, struct books *books)
+{
+	*members = (struct members){ .books = books, .epoll = epoll_create1(EPOLL_CLOEXEC) };
+	return members->epoll < 0 ? -errno : 0;
+}
+
+void members_close(struct members *members)
+{
+	struct books *books = members->books;
+
+	for (unsigned i = 0; i < books->file->members_high; i++) {
+		struct member *beside = &books->member[i];
+
+		if (books->file->member[i].state == BOOK_FREE)
+			continue;
+		if (beside->usage)
+			munmap((void *)beside->usage, sizeof(*beside->usage));
+		if (beside->pidfd >= 0)
+			close(beside->pidfd);
+		if (beside->lifeline >= 0)
+			close(beside->lifeline);
+	}
+	close(members->epoll);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who comes and goes. A member is a registered process: known by what the kernel
+ * says of the other end of its connection, never by its own word; watched by a pidfd;
+ * and looked up again after the collector was started anew. When it ends, everything
+ * on its leases is given back, unless a forked child lives on with its descriptors and
+ * so with its objects: then the member stays on the books as an orphan.
+ */
+#ifndef COLLECTOR_MEMBERS_H
+#define COLLECTOR_MEMBERS_H
+
+#include "collector/books.h"
+#include "proto/messages.h"
+
+struct peer {
+	pid_t pid;
+	uid_t uid;
+	gid_t gid;
+	uint64_t start;
+	int pidfd; /* the receiver closes it, or gives it to members_join */
+};
+
+enum member_end { MEMBER_LEFT, MEMBER_DIED, MEMBER_ORPHANED };
+
+struct members {
+	struct books *books;
+	int epoll; /* readable when members_dispatch has something to do */
+	unsigned orphans;
+	/* Called before a member's row is freed, or when it becomes an orphan. */
+	void (*ended)(void *closure, unsigned member, enum member_end how);
+	void *closure;
+};
+
+int members_init(struct members *members, struct books *books);
+void members_close(struct members *members);
+
+/* The process at the other end of a connection, as it was when it connected. -ESRCH when
+ * it has ended, -EXDEV when it is in a pid namespace that we cannot see into. */
+int members_identify(int connection, struct peer *ret_peer);
+
+/* After books_open: ends what ended meanwhile, and finds the pages of those that live. */
+void members_attach(struct members *members);
+
+/*
+ * Registers; a process that was registered before has called exec, and starts anew. Takes
+ * over peer->pidfd and the connection, as the life line. Returns the member and, unless it
+ * asks at each operation, its usage page; or -errno, and then takes over nothing.
+ */
+int members_join(struct members *members, const struct peer *peer, unsigned tenant,
+		 const struct proto_hello *hello, int connection, int *ret_usage_fd);
+
+/* The member with that number and cookie; -ESTALE. */
+int members_find(const struct members *members, pid_t pid, uint64_t cookie);
+/* The same without a cookie: to look at. -1. */
+int members_of_pid(const struct members *members, pid_t pid);
+
+void members_dispatch(struct members *members);
+
+/* Gives back the orphans that nobody has any more; to be called now and then while
+ * there are any. */
+void members_check_orphans(struct members *members);
+
+#endif

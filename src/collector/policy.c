@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The model of a policy: limits, tenants and rules, and what they mean for a
+ * process; see policy.h. How they are written down is known to policyfile.c.
+ */
+#include "collector/policy.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const policy_mode_names[POLICY_MODE_UNSPOKEN] = { "enforce", "warn", "audit" };
+
+static void silence(uint64_t limit[KIND_COUNT])
+{
+	for (int kind = 0; kind < KIND_COUNT; kind++)
+		limit[kind] = POLICY_UNSPOKEN;
+}
+
+static bool silent(const uint64_t limit[KIND_COUNT])
+{
+	for (int kind = 0; kind < KIND_COUNT; kind++)
+		if (limit[kind] != POLICY_UNSPOKEN)
+			return false;
+	return true;
+}
+
+static struct policy_device *device_find(const struct policy_limits *limits, const char *name)
+{
+	for (unsigned i = 0; i < limits->devices; i++)
+		if (!strcmp(limits->device[i].name, name))
+			return &limits->device[i];
+	return NULL;
+}
+
+static int device_add(struct policy_limits *limits, const char *name,
+		      struct policy_device **ret_device)
+{
+	struct policy_device *grown, *device;
+
+	if (limits->devices == POLICY_DEVICES)
+		return -E2BIG;
+	grown = reallocarray(limits->device, limits->devices + 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	limits->device = grown;
+	device = &grown[limits->devices++];
+	snprintf(device->name, sizeof(device->name), "%s", name);
+	silence(device->limit);
+	*ret_device = device;
+	return 0;
+}
+
+int policy_limit_set(struct policy_limits *limits, const char *device, enum kind kind,
+		     uint64_t value)
+{
+	struct policy_device *row;
+	int result;
+
+	if (!device) {
+		limits->total[kind] = value;
+		return 0;
+	}
+	row = device_find(limits, device);
+	if (!row) {
+		if (value == POLICY_UNSPOKEN)
+			return 0;
+		result = device_add(limits, device, &row);
+		if (result < 0)
+			return result;
+	}
+	row->limit[kind] = value;
+	if (silent(row->limit))
+		*row = limits->device[--limits->devices];
+	return 0;
+}
+
+static void limits_init(struct policy_limits *limits)
+{
+	silence(limits->total);
+	limits->devices = 0;
+	limits->device = NULL;
+}
+
+static int row_overlay(struct policy_limits *limits, const char *device,
+		       const uint64_t over[KIND_COUNT])
+{
+	int result = 0;
+
+	for (int kind = 0; kind < KIND_COUNT && result == 0; kind++)
+		if (over[kind] != POLICY_UNSPOKEN)
+			result = policy_limit_set(limits, device, (enum kind)kind, over[kind]);
+	return result;
+}
+
+static int limits_overlay(struct policy_limits *limits, const struct policy_limits *over)
+{
+	int result = row_overlay(limits, NULL, over->total);
+
+	for (unsigned i = 0; i < over->devices && result == 0; i++)
+		result = row_overlay(limits, over->device[i].name, over->device[i].limit);
+	return result;
+}
+
+static void tenant_init(struct policy_tenant *tenant, const char *name)
+{
+	snprintf(tenant->name, sizeof(tenant->name), "%s", name);
+	tenant->mode = POLICY_MODE_UNSPOKEN;
+	limits_init(&tenant->all);
+	limits_init(&tenant->process);
+}
+
+static void tenant_release(struct policy_tenant *tenant)
+{
+	free(tenant->all.device);
+	free(tenant->process.device);
+}
+
+struct policy_tenant *policy_tenant_find(const struct policy *policy, const char *name)
+{
+	struct policy_tenant *tenant = policy->tenants;
+
+	while (tenant && strcmp(tenant->name, name))
+		tenant = tenant->next;
+	return tenant;
+}
+
+int policy_tenant_add(struct policy *policy, const char *name, bool runtime,
+		      struct policy_tenant **ret_tenant)
+{
+	struct policy_tenant **end = &policy->tenants;
+	unsigned tenants = 0;
+
+	for (; *end && strcmp((*end)->name, name); end = &(*end)->next)
+		tenants++;
+	if (!*end) {
+		if (tenants == POLICY_TENANTS)
+			return -E2BIG;
+		*end = calloc(1, sizeof(**end));
+		if (!*end)
+			return -ENOMEM;
+		tenant_init(*end, name);
+		(*end)->runtime = runtime;
+	}
+	*ret_tenant = *end;
+	return 0;
+}
+
+static int tenant_overlay(struct policy_tenant *tenant, const struct policy_tenant *over)
+{
+	int result = limits_overlay(&tenant->all, &over->all);
+
+	if (over->mode != POLICY_MODE_UNSPOKEN)
+		tenant->mode = over->mode;
+	return result < 0 ? result : limits_overlay(&tenant->process, &over->process);
+}
+
+static bool same_ids(const struct policy_ids *a, const struct policy_ids *b)
+{
+	return a->count == b->count && !memcmp(a->range, b->range, a->count * sizeof(a->range[0]));
+}
+
+static bool same_conditions(const struct policy_rule *a, const struct policy_rule *b)
+{
+	return same_ids(&a->uid, &b->uid) && same_ids(&a->gid, &b->gid) &&
+	       !strcmp(a->cgroup, b->cgroup) && !strcmp(a->container, b->container) &&
+	       !strcmp(a->job, b->job);
+}
+
+int policy_rule_add(struct policy *policy, struct policy_tenant *tenant,
+		    const struct policy_rule *rule)
+{
+	struct policy_rule **end = &policy->rules;
+	unsigned rules = 0;
+
+	for (; *end; end = &(*end)->next, rules++)
+		if ((*end)->tenant == tenant && same_conditions(*end, rule))
+			return 0;
+	if (rules == POLICY_RULES)
+		return -E2BIG;
+	*end = malloc(sizeof(**end));
+	if (!*end)
+		return -ENOMEM;
+	**end = *rule;
+	(*end)->tenant = tenant;
+	(*end)->next = NULL;
+	return 0;
+}
+
+void policy_rules_drop(struct policy *policy, const struct policy_tenant *tenant)
+{
+	struct policy_rule **at = &policy->rules;
+
+	while (*at) {
+		struct policy_rule *rule = *at;
+
+		if (rule->tenant == tenant) {
+			*at = rule->next;
+			free(rule);
+		} else {
+			at = &rule->next;
+		}
+	}
+}
+
+struct policy *policy_new(void)
+{
+	struct policy *policy = calloc(1, sizeof(*policy));
+
+	if (policy) {
+		limits_init(&policy->host);
+		tenant_init(&policy->fallback, "default");
+	}
+	return policy;
+}
+
+void policy_free(struct policy *policy)
+{
+	if (!policy)
+		return;
+	while (policy->rules) {
+		struct policy_rule *rule = policy->rules;
+
+		policy->rules = rule->next;
+		free(rule);
+	}
+	while (policy->tenants) {
+		struct policy_tenant *tenant = policy->tenants;
+
+		policy->tenants = tenant->next;
+		tenant_release(tenant);
+		free(tenant);
+	}
+	tenant_release(&policy->fallback);
+	free(policy->host.device);
+	free(policy);
+}
+
+int policy_remove_tenant(struct policy *policy, const char *name)
+{
+	struct policy_tenant **at = &policy->tenants, *tenant;
+
+	while (*at && strcmp((*at)->name, name))
+		at = &(*at)->next;
+	tenant = *at;
+	if (!tenant)
+		return -ENOENT;
+	policy_rules_drop(policy, tenant);
+	*at = tenant->next;
+	tenant_release(tenant);
+	free(tenant);
+	return 0;
+}
+
+static void text_overlay(char *text, size_t size, const char *over)
+{
+	if (over[0])
+		snprintf(text, size, "%s", over);
+}
+
+static int overlay(struct policy *policy, const struct policy *over)
+{
+	struct policy_tenant *tenant;
+	int result;
+
+	text_overlay(policy->socket, sizeof(policy->socket), over->socket);
+	text_overlay(policy->state, sizeof(policy->state), over->state);
+	text_overlay(policy->admin_group, sizeof(policy->admin_group), over->admin_group);
+	result = limits_overlay(&policy->host, &over->host);
+	if (result == 0)
+		result = tenant_overlay(&policy->fallback, &over->fallback);
+	for (const struct policy_tenant *from = over->tenants; from && result == 0;
+	     from = from->next) {
+		result = policy_tenant_add(policy, from->name, from->runtime, &tenant);
+		if (result == 0)
+			result = tenant_overlay(tenant, from);
+	}
+	for (const struct policy_rule *rule = over->rules; rule && result == 0; rule = rule->next)
+		result = policy_rule_add(policy, policy_tenant_find(policy, rule->tenant->name),
+					 rule);
+	return result;
+}
+
+struct policy *policy_merge(const struct policy *base, const struct policy *over)
+{
+	struct policy *policy = policy_new();
+	int result;
+
+	if (!policy)
+		return NULL;
+	memcpy(policy->file, base->file, sizeof(policy->file));
+	result = overlay(policy, base);
+	if (result == 0 && over)
+		result = overlay(policy, over);
+	if (result < 0) {
+		policy_free(policy);
+		errno = -result;
+		return NULL;
+	}
+	return policy;
+}
+
+static uint64_t spoken(const struct policy_limits *limits, const char *device, enum kind kind)
+{
+	const struct policy_device *row;
+
+	if (!device)
+		return limits->total[kind];
+	row = device_find(limits, device);
+	return row ? row->limit[kind] : POLICY_UNSPOKEN;
+}
+
+uint64_t policy_limit(const struct policy_limits *limits, const char *device, enum kind kind)
+{
+	uint64_t limit = spoken(limits, device, kind);
+
+	return limit == POLICY_UNSPOKEN ? SIZE_UNLIMITED : limit;
+}
+
+static const struct policy_limits *limits_of(const struct policy_tenant *tenant,
+					     bool of_each_process)
+{
+	return of_each_process ? &tenant->process : &tenant->all;
+}
+
+uint64_t policy_tenant_limit(const struct policy *policy, const struct policy_tenant *tenant,
+			     bool of_each_process, const char *device, enum kind kind)
+{
+	uint64_t limit = POLICY_UNSPOKEN;
+
+	if (tenant)
+		limit = spoken(limits_of(tenant, of_each_process), device, kind);
+	if (limit != POLICY_UNSPOKEN)
+		return limit;
+	return policy_limit(limits_of(&policy->fallback, of_each_process), device, kind);
+}
+
+enum policy_mode policy_tenant_mode(const struct policy *policy, const struct policy_tenant *tenant)
+{
+	if (tenant && tenant->mode != POLICY_MODE_UNSPOKEN)
+		return tenant->mode;
+	if (policy->fallback.mode != POLICY_MODE_UNSPOKEN)
+		return policy->fallback.mode;
+	return POLICY_ENFORCE;
+}
+
+/* ---- labels: what the names in a cgroup's path tell */
+
+/* One name of a path, or a part of it. */
+struct span {
+	const char *text;
+	size_t length;
+};
+
+/* What stands between the two, if anything does. */
+static bool between(struct span name, const char *prefix, const char *suffix, struct span *ret)
+{
+	size_t before = strlen(prefix), after = strlen(suffix);
+
+	if (name.length <= before + after || memcmp(name.text, prefix, before) ||
+	    memcmp(name.text + name.length - after, suffix, after))
+		return false;
+	*ret = (struct span){ name.text + before, name.length - before - after };
+	return true;
+}
+
+static bool consists_of(struct span span, const char *characters)
+{
+	return strspn(span.text, characters) >= span.length;
+}
+
+static int hex_digit(char digit)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *found = digit ? strchr(digits, digit) : NULL;
+
+	return found ? (int)(found - digits) : -1;
+}
+
+/* Copies a name; systemd writes '-' and other characters in it as \x2d and so on. */
+static void label_copy(struct span from, char *label, size_t size)
+{
+	size_t used = 0;
+
+	for (size_t at = 0; at < from.length && used + 1 < size; at++) {
+		const char *text = from.text + at;
+
+		label[used] = text[0];
+		if (from.length - at >= 4 && text[0] == '\\' && text[1] == 'x' &&
+		    hex_digit(text[2]) >= 0 && hex_digit(text[3]) >= 0) {
+			label[used] = (char)(hex_digit(text[2]) << 4 | hex_digit(text[3]));
+			at += 3;
+		}
+		used++;
+	}
+	label[used] = '\0';
+}
+
+/* The 64 hexadecimal digits by which container engines call a container. */
+static bool container_id(struct span name, struct span *ret_id)
+{
+	enum { DIGITS = 64 };
+
+	for (size_t at = 0, run; at < name.length; at += run + 1) {
+		for (run = 0; at + run < name.length && hex_digit(name.text[at + run]) >= 0; run++)
+			;
+		if (run == DIGITS) {
+			*ret_id = (struct span){ name.text + at, run };
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool container_of_name(struct span name, struct span *ret_container)
+{
+	struct span slice;
+
+	/* A slice only groups others: Podman calls a pod by an id of the same form. */
+	if (between(name, "", ".slice", &slice))
+		return false;
+	return container_id(name, ret_container) ||
+	       between(name, "lxc.payload.", "", ret_container) ||
+	       between(name, "systemd-nspawn@", ".service", ret_container) ||
+	       between(name, "machine-", ".scope", ret_container);
+}
+
+/* Slurm's job_N anywhere, and the name below one of the places that PBS has. */
+static bool job_of_name(const char *cgroup, struct span name, struct span *ret_job)
+{
+	static const char *const pbs[] = { "/pbs_jobs.service/jobid/", "/pbs_jobs.service/jobs/" };
+
+	if (between(name, "job_", "", ret_job) && consists_of(*ret_job, "0123456789"))
+		return true;
+	*ret_job = name;
+	for (size_t i = 0; i < sizeof(pbs) / sizeof(pbs[0]); i++)
+		if ((size_t)(name.text - cgroup) == strlen(pbs[i]) &&
+		    !memcmp(cgroup, pbs[i], strlen(pbs[i])))
+			return true;
+	return false;
+}
+
+/*
+ * From the root downwards, and no further than to a container or a user's own
+ * service manager: what is below belongs to those inside, who may give
+ * themselves any names there.
+ */
+void policy_labels(const char *cgroup, char ret_container[2 * POLICY_NAME],
+		   char ret_job[POLICY_NAME])
+{
+	struct span name = { cgroup, 0 }, found;
+
+	ret_container[0] = ret_job[0] = '\0';
+	for (;; name.text += name.length) {
+		name.text += strspn(name.text, "/");
+		name.length = strcspn(name.text, "/");
+		if (name.length == 0 || between(name, "user@", ".service", &found))
+			return;
+		if (!ret_job[0] && job_of_name(cgroup, name, &found))
+			label_copy(found, ret_job, POLICY_NAME);
+		if (container_of_name(name, &found)) {
+			label_copy(found, ret_container, 2 * POLICY_NAME);
+			return;
+		}
+	}
+}
+
+/* ---- matching */
+
+static bool ids_have(const struct policy_ids *ids, uint32_t id)
+{
+	for (unsigned i = 0; i < ids->count; i++)
+		if (ids->range[i].first <= id && id <= ids->range[i].last)
+			return true;
+	return ids->count == 0;
+}
+
+static bool groups_match(const struct policy_ids *ids, const struct policy_subject *subject)
+{
+	bool match = ids_have(ids, subject->gid);
+
+	for (unsigned i = 0; i < subject->groups && !match; i++)
+		match = ids_have(ids, subject->group[i]);
+	return match;
+}
+
+/* A path is compared as it stands: systemd's names have backslashes in them. */
+static bool glob_matches(const char *glob, const char *text)
+{
+	return !glob[0] || fnmatch(glob, text, FNM_NOESCAPE) == 0;
+}
+
+/* Who has no label meets no glob of labels, not even "*". */
+static bool label_matches(const char *glob, const char *label)
+{
+	return !glob[0] || (label[0] && glob_matches(glob, label));
+}
+
+const struct policy_rule *policy_match(const struct policy *policy,
+				       const struct policy_subject *subject)
+{
+	const char *cgroup = subject->cgroup ? subject->cgroup : "";
+	char container[2 * POLICY_NAME], job[POLICY_NAME];
+
+	policy_labels(cgroup, container, job);
+	for (const struct policy_rule *rule = policy->rules; rule; rule = rule->next)
+		if (ids_have(&rule->uid, subject->uid) && groups_match(&rule->gid, subject) &&
+		    glob_matches(rule->cgroup, cgroup) &&
+		    label_matches(rule->container, container) && label_matches(rule->job, job))
+			return rule;
+	return NULL;
+}

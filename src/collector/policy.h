@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The policy as files say it: limits of the host, of tenants and of each of a
+ * tenant's processes, in total and per device; which processes belong to which
+ * tenant; and where the collector finds its things. Reading it has no effect on
+ * the world. Knows neither sockets nor leases.
+ */
+#ifndef COLLECTOR_POLICY_H
+#define COLLECTOR_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/size.h"
+#include "ledger/ledger.h"
+
+#define POLICY_DEFAULT_FILE "/etc/rdma_intercept/policy.conf"
+
+/* A limit that nobody spoke of; "unlimited" (SIZE_UNLIMITED) is a value one may give. */
+#define POLICY_UNSPOKEN (SIZE_UNLIMITED - 1)
+
+enum {
+	POLICY_NAME = 64,
+	POLICY_PATH = 256,
+	POLICY_PROBLEM = 512,
+	POLICY_IDS = 16, /* entries of one uid= or gid= */
+	POLICY_TENANTS = 1024,
+	POLICY_RULES = 4096,
+	POLICY_DEVICES = LEDGER_DEVICES - 1, /* of one owner; the nameless one has no limits */
+};
+
+enum policy_mode { POLICY_ENFORCE, POLICY_WARN, POLICY_AUDIT, POLICY_MODE_UNSPOKEN };
+
+extern const char *const policy_mode_names[POLICY_MODE_UNSPOKEN];
+
+/* What one owner may hold, in total and on single devices. */
+struct policy_limits {
+	uint64_t total[KIND_COUNT];
+	unsigned devices;
+	struct policy_device {
+		char name[LEDGER_DEVICE_NAME];
+		uint64_t limit[KIND_COUNT];
+	} *device;
+};
+
+/* User or group ids; none = any. */
+struct policy_ids {
+	unsigned count;
+	struct policy_range {
+		uint32_t first, last;
+	} range[POLICY_IDS];
+};
+
+/* One line "match = ...": all its conditions must hold. */
+struct policy_rule {
+	struct policy_rule *next; /* in the order of files and lines, over all tenants */
+	struct policy_tenant *tenant;
+	struct policy_ids uid, gid;
+	char cgroup[POLICY_PATH]; /* globs; "" = any */
+	char container[POLICY_PATH];
+	char job[POLICY_NAME];
+	char source[POLICY_PATH]; /* "FILE:LINE: match = ...", or "command: match = ..." */
+};
+
+struct policy_tenant {
+	struct policy_tenant *next; /* in the order of first mention */
+	char name[POLICY_NAME];
+	enum policy_mode mode;
+	bool runtime;		      /* named by a command, not by a file */
+	struct policy_limits all;     /* of the tenant as a whole */
+	struct policy_limits process; /* of each of its processes */
+};
+
+struct policy {
+	struct policy_limits host;
+	struct policy_tenant fallback; /* [default]: for what a tenant does not speak of */
+	struct policy_tenant *tenants;
+	struct policy_rule *rules;
+	char file[POLICY_PATH];	  /* that policy_read was given; "" = none was read */
+	char socket[POLICY_PATH]; /* "" = not said, and so on */
+	char state[POLICY_PATH];
+	char admin_group[POLICY_NAME];
+};
+
+/* What the kernel says of a process. */
+struct policy_subject {
+	uid_t uid;
+	gid_t gid;
+	unsigned groups; /* supplementary */
+	const gid_t *group;
+	const char *cgroup; /* in the unified hierarchy, or the first of a v1 one; NULL = unknown */
+};
+
+struct policy *policy_new(void);
+void policy_free(struct policy *policy);
+
+/*
+ * Adds what a file says, and then the files tenants.d/?*.conf beside it in the order of
+ * their names. 0; -ENOENT when the file does not exist (nothing was added); -EINVAL or
+ * another -errno. On failure "FILE:LINE: reason" or "FILE: reason" is in problem and the
+ * policy holds a part of what was read: read into a new one, and free it then.
+ */
+int policy_read(struct policy *policy, const char *path, char problem[POLICY_PROBLEM]);
+
+/* One file only: no tenants.d beside it. `runtime` marks the tenants it adds. */
+int policy_read_file(struct policy *policy, const char *path, bool runtime,
+		     char problem[POLICY_PROBLEM]);
+
+/*
+ * Lines of one section ("host", "default", "tenant NAME") as a command gives them. They go
+ * over what was said before, match lines are added; the value "unset" takes back what was
+ * said, "match = unset" all of the tenant's rules. A tenant that does not exist is made, also
+ * by no lines at all. All or nothing: on failure the policy is as before, and the reason is
+ * in problem. On success pointers into the policy are void.
+ */
+int policy_change(struct policy *policy, const char *section, const char *text,
+		  char problem[POLICY_PROBLEM]);
+
+/* Takes a tenant out, with its rules; -ENOENT. */
+int policy_remove_tenant(struct policy *policy, const char *name);
+
+/*
+ * base, and over it what `over` says (NULL: nothing, so this copies). Rules of base go first.
+ * A new policy; NULL with errno ENOMEM, or E2BIG when both together name too much.
+ */
+struct policy *policy_merge(const struct policy *base, const struct policy *over);
+
+/* Writes it as a file that policy_read_file reads back the same; atomically, mode 0600.
+ * -errno; -EFBIG for one that would be too large to be read. */
+int policy_write(const struct policy *policy, const char *path);
+
+/* The first rule that a process meets, or NULL: it belongs to the tenant "default", which a
+ * policy may name like any other. */
+const struct policy_rule *policy_match(const struct policy *policy,
+				       const struct policy_subject *subject);
+
+/* Container and job as the cgroup's path tells them; "" if it tells none. */
+void policy_labels(const char *cgroup, char ret_container[2 * POLICY_NAME],
+		   char ret_job[POLICY_NAME]);
+
+struct policy_tenant *policy_tenant_find(const struct policy *policy, const char *name);
+
+/* The limit that counts: what was said, or SIZE_UNLIMITED. device NULL: in total. */
+uint64_t policy_limit(const struct policy_limits *limits, const char *device, enum kind kind);
+
+/* The same for a tenant (NULL: one that no policy names), with [default] behind it. */
+uint64_t policy_tenant_limit(const struct policy *policy, const struct policy_tenant *tenant,
+			     bool of_each_process, const char *device, enum kind kind);
+enum policy_mode policy_tenant_mode(const struct policy *policy,
+				    const struct policy_tenant *tenant);
+
+/*
+ * Filling a policy, as the reader of files does. -ENOMEM; -E2BIG past the bounds above.
+ * A limit of POLICY_UNSPOKEN takes back what was said. A rule that its tenant has already
+ * is not added again: whoever meets it has met the first one.
+ */
+int policy_limit_set(struct policy_limits *limits, const char *device, enum kind kind,
+		     uint64_t value);
+int policy_tenant_add(struct policy *policy, const char *name, bool runtime,
+		      struct policy_tenant **ret_tenant);
+int policy_rule_add(struct policy *policy, struct policy_tenant *tenant,
+		    const struct policy_rule *rule);
+void policy_rules_drop(struct policy *policy, const struct policy_tenant *tenant);
+
+#endif

@@ -1,0 +1,636 @@
+/* SPDX-License-Identifier: MIT */
+/* Connections and their frames; see server.h. */
+#include "collector/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	BACKLOG = 4096,
+	ACCEPTS_AT_ONCE = 64,	/* before others have their turn */
+	PARKED_PER_USER = 256,	/* connections that have not said all, or not read all */
+	DEADLINE_SECONDS = 2,	/* for a whole request */
+	READING_SECONDS = 10,	/* for a reply to be read */
+	OUTPUT_MAX = 64 << 20,	/* of replies that wait to be read, together */
+	SUBSCRIBER_MAX = 1 << 20, /* of events that wait for one subscriber */
+};
+
+struct connection {
+	struct server *server;
+	struct connection *next, *previous; /* of those that are parked, the oldest first */
+	sd_event_source *source;	    /* NULL: not parked */
+	int fd;
+	struct ucred peer;
+	uint64_t deadline; /* seconds; 0: none */
+	bool subscribed;
+	bool broken; /* the client is gone, or has not kept to the rules */
+	size_t input;
+	size_t output, output_sent, output_size;
+	char *output_buffer;
+	_Alignas(8) char input_buffer[PROTO_REQUEST_MAX];
+};
+
+struct server {
+	sd_event *event;
+	const struct log *log;
+	server_function *answer;
+	void *closure;
+	int fd;
+	int spare; /* given up for a moment when descriptors run out */
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	struct stat place; /* of the socket that we made */
+	sd_event_source *listener, *timer;
+	struct connection parked; /* ring */
+	size_t output; /* of all connections */
+};
+
+static uint64_t now_seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec;
+}
+
+/* ---- connections */
+
+static void unpark(struct connection *connection)
+{
+	if (!connection->source)
+		return;
+	connection->source = sd_event_source_disable_unref(connection->source);
+	connection->next->previous = connection->previous;
+	connection->previous->next = connection->next;
+}
+
+static void connection_free(struct connection *connection)
+{
+	unpark(connection);
+	connection->server->output -= connection->output_size;
+	free(connection->output_buffer);
+	if (connection->fd >= 0)
+		close(connection->fd);
+	free(connection);
+}
+
+static int on_timer(sd_event_source *source, uint64_t now, void *closure)
+{
+	struct server *server = closure;
+	uint64_t seconds = now_seconds();
+	struct connection *next;
+
+	for (struct connection *c = server->parked.next; c != &server->parked; c = next) {
+		next = c->next;
+		if (c->deadline && c->deadline <= seconds)
+			connection_free(c);
+	}
+	if (server->parked.next == &server->parked)
+		return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+	sd_event_source_set_time_relative(source, 1000000);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int on_ready(sd_event_source *source, int fd, uint32_t events, void *closure);
+
+/* A user has only so many connections that wait: the oldest makes room. */
+static void make_room(struct server *server, uid_t uid)
+{
+	struct connection *oldest = NULL;
+	unsigned count = 0;
+
+	for (struct connection *c = server->parked.next; c != &server->parked; c = c->next)
+		if (c->peer.uid == uid && c->deadline) {
+			oldest = oldest ? oldest : c;
+			count++;
+		}
+	if (count >= PARKED_PER_USER)
+		connection_free(oldest);
+}
+
+static void park(struct connection *connection, uint32_t events, uint64_t seconds)
+{
+	struct server *server = connection->server;
+
+	connection->deadline = seconds ? now_seconds() + seconds + 1 : 0;
+	if (connection->source) {
+		sd_event_source_set_io_events(connection->source, events);
+		return;
+	}
+	make_room(server, connection->peer.uid);
+	if (sd_event_add_io(server->event, &connection->source, connection->fd, events, on_ready,
+			    connection) < 0) {
+		connection->source = NULL;
+		connection_free(connection);
+		return;
+	}
+	connection->next = &server->parked;
+	connection->previous = server->parked.previous;
+	connection->previous->next = server->parked.previous = connection;
+	sd_event_source_set_time_relative(server->timer, 1000000);
+	sd_event_source_set_enabled(server->timer, SD_EVENT_ONESHOT);
+}
+
+/* ---- sending */
+
+static bool output_keep(struct connection *connection, const void *data, size_t size)
+{
+	size_t wanted = connection->output + size;
+	struct server *server = connection->server;
+
+	if (connection->broken)
+		return false;
+	if (wanted > connection->output_size) {
+		size_t grown = wanted + wanted / 2;
+		char *buffer = server->output + grown - connection->output_size > OUTPUT_MAX ||
+					       (connection->subscribed && wanted > SUBSCRIBER_MAX) ?
+				       NULL :
+				       realloc(connection->output_buffer, grown);
+
+		if (!buffer) {
+			connection->broken = true;
+			return false;
+		}
+		server->output += grown - connection->output_size;
+		connection->output_buffer = buffer;
+		connection->output_size = grown;
+	}
+	memcpy(connection->output_buffer + connection->output, data, size);
+	connection->output += size;
+	return true;
+}
+
+/* Sends as much as the client takes now. */
+static void output_send(struct connection *connection)
+{
+	while (!connection->broken && connection->output_sent < connection->output) {
+		ssize_t sent = send(connection->fd,
+				    connection->output_buffer + connection->output_sent,
+				    connection->output - connection->output_sent, MSG_NOSIGNAL);
+
+		if (sent > 0)
+			connection->output_sent += (size_t)sent;
+		else if (errno == EAGAIN)
+			return;
+		else if (errno != EINTR)
+			connection->broken = true;
+	}
+	connection->output = connection->output_sent = 0;
+}
+
+static bool output_waits(const struct connection *connection)
+{
+	return connection->output_sent < connection->output;
+}
+
+/* A message straight to the socket, with descriptors if there are any. What does not fit is
+ * kept; descriptors go with the first byte. */
+static void message_send(struct connection *connection, enum message type, int status,
+			 const void *body, size_t size, const int *fds, unsigned fd_count)
+{
+	struct proto_header header = proto_header(type, status, size);
+	struct iovec parts[2] = { { &header, sizeof(header) }, { (void *)body, size } };
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(2 * sizeof(int))];
+	} control = { 0 };
+	struct msghdr message = { .msg_iov = parts, .msg_iovlen = size ? 2 : 1 };
+	size_t skip;
+	ssize_t sent;
+
+	if (fd_count) {
+		message.msg_control = &control;
+		message.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
+		control.header.cmsg_level = SOL_SOCKET;
+		control.header.cmsg_type = SCM_RIGHTS;
+		control.header.cmsg_len = CMSG_LEN(fd_count * sizeof(int));
+		memcpy(CMSG_DATA(&control.header), fds, fd_count * sizeof(int));
+	}
+	do
+		sent = sendmsg(connection->fd, &message, MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	if (sent < 0 && (errno != EAGAIN || fd_count)) {
+		connection->broken = true;
+		return;
+	}
+	skip = sent < 0 ? 0 : (size_t)sent;
+	for (int i = 0; i < 2; i++) {
+		size_t here = skip < parts[i].iov_len ? skip : parts[i].iov_len;
+
+		output_keep(connection, (char *)parts[i].iov_base + here, parts[i].iov_len - here);
+		skip -= here;
+	}
+}
+
+void server_reply(const struct request *request, int status, const void *body, const int *fds,
+		  unsigned fd_count)
+{
+	message_send(request->connection, request->message->type, status, body,
+		     request->message->reply, fds, fd_count);
+}
+
+static void fail(struct connection *connection, enum message type, int error, const char *text)
+{
+	message_send(connection, type, error, text, strlen(text) + 1, NULL, 0);
+}
+
+void server_fail(const struct request *request, int error, const char *format, ...)
+{
+	char text[PROTO_TEXT];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	fail(request->connection, request->message->type, error, text);
+}
+
+bool server_row(const struct request *request, const void *body)
+{
+	struct proto_header header =
+		proto_header(request->message->type, PROTO_MORE, request->message->reply);
+
+	output_keep(request->connection, &header, sizeof(header));
+	return output_keep(request->connection, body, request->message->reply);
+}
+
+void server_end(const struct request *request)
+{
+	struct proto_header header = proto_header(request->message->type, 0, 0);
+
+	output_keep(request->connection, &header, sizeof(header));
+	output_send(request->connection);
+}
+
+int server_detach(const struct request *request)
+{
+	struct connection *connection = request->connection;
+	int fd = connection->fd;
+
+	if (connection->broken || output_waits(connection))
+		return -1;
+	unpark(connection);
+	connection->fd = -1;
+	connection->broken = true;
+	return fd;
+}
+
+void server_subscribe(const struct request *request)
+{
+	request->connection->subscribed = true;
+	output_send(request->connection);
+}
+
+/* A subscriber that does not read loses the connection, and then knows that it lost some. */
+void server_publish(struct server *server, enum message type, const void *body)
+{
+	const struct proto_message *message = proto_message(type);
+	struct proto_header header = proto_header(type, PROTO_MORE, message->reply);
+	struct connection *next;
+
+	for (struct connection *c = server->parked.next; c != &server->parked; c = next) {
+		next = c->next;
+		if (!c->subscribed)
+			continue;
+		output_keep(c, &header, sizeof(header));
+		output_keep(c, body, message->reply);
+		output_send(c);
+		if (c->broken)
+			connection_free(c);
+		else
+			park(c, output_waits(c) ? EPOLLIN | EPOLLOUT : EPOLLIN, 0);
+	}
+}
+
+/* ---- receiving */
+
+/* One whole request is there. */
+static void dispatch(struct connection *connection)
+{
+	const struct proto_header *header = (const void *)connection->input_buffer;
+	const struct proto_message *message = proto_message(header->type);
+	struct request request = {
+		.connection = connection,
+		.message = message,
+		.body = header + 1,
+		.pid = connection->peer.pid,
+		.uid = connection->peer.uid,
+		.gid = connection->peer.gid,
+		.fd = connection->fd,
+	};
+
+	connection->server->answer(connection->server->closure, &request);
+}
+
+enum progress { PROGRESS_WAIT, PROGRESS_DONE };
+
+/* Whether the header, as far as it is there, begins a request that we know. */
+static bool header_is_good(const struct proto_header *header, char *problem, size_t size)
+{
+	const struct proto_message *message;
+
+	if (proto_check(header, PROTO_REQUEST_MAX, problem, size) < 0)
+		return false;
+	message = proto_message(header->type);
+	if (header->length == sizeof(*header) + message->request)
+		return true;
+	snprintf(problem, size, "%s of %u bytes, not %zu", message->name, header->length,
+		 sizeof(*header) + message->request);
+	return false;
+}
+
+/* Reads what is there. DONE: answered, for better or worse. */
+static enum progress receive(struct connection *connection)
+{
+	const struct proto_header *header = (const void *)connection->input_buffer;
+	char problem[PROTO_TEXT];
+
+	for (;;) {
+		ssize_t size = recv(connection->fd, connection->input_buffer + connection->input,
+				    sizeof(connection->input_buffer) - connection->input, 0);
+
+		if (size < 0 && errno == EINTR)
+			continue;
+		if (size < 0 && errno == EAGAIN)
+			return PROGRESS_WAIT;
+		if (size <= 0) {
+			connection->broken = true;
+			return PROGRESS_DONE;
+		}
+		connection->input += (size_t)size;
+		if (connection->input < sizeof(*header))
+			continue;
+		if (!header_is_good(header, problem, sizeof(problem))) {
+			fail(connection, header->type, -EPROTO, problem);
+			return PROGRESS_DONE;
+		}
+		if (connection->input > header->length) {
+			fail(connection, header->type, -EPROTO, "more than one request");
+			return PROGRESS_DONE;
+		}
+		if (connection->input == header->length) {
+			dispatch(connection);
+			return PROGRESS_DONE;
+		}
+	}
+}
+
+/* After a step: waits for more, or is done with the connection. */
+static void settle(struct connection *connection, enum progress progress)
+{
+	if (connection->broken) {
+		connection_free(connection);
+		return;
+	}
+	if (progress == PROGRESS_WAIT) {
+		/* A trickle does not move the deadline. */
+		if (!connection->source)
+			park(connection, EPOLLIN, DEADLINE_SECONDS);
+	} else if (connection->subscribed) {
+		park(connection, output_waits(connection) ? EPOLLIN | EPOLLOUT : EPOLLIN, 0);
+	} else if (output_waits(connection)) {
+		park(connection, EPOLLOUT, READING_SECONDS);
+	} else {
+		connection_free(connection);
+	}
+}
+
+/* A subscriber has nothing more to say: what comes from it is its end. */
+static void subscriber_ready(struct connection *connection, uint32_t events)
+{
+	output_send(connection);
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+		connection->broken = true;
+	settle(connection, PROGRESS_DONE);
+}
+
+static int on_ready(sd_event_source *source, int fd, uint32_t events, void *closure)
+{
+	struct connection *connection = closure;
+
+	if (connection->subscribed) {
+		subscriber_ready(connection, events);
+	} else if (output_waits(connection)) {
+		size_t before = connection->output_sent;
+
+		output_send(connection);
+		if (connection->output_sent == before && (events & (EPOLLHUP | EPOLLERR)))
+			connection->broken = true;
+		settle(connection, PROGRESS_DONE);
+	} else {
+		settle(connection, receive(connection));
+	}
+	return 0;
+}
+
+static void welcome(struct server *server, int fd)
+{
+	struct connection *connection = malloc(sizeof(*connection));
+	socklen_t size = sizeof(connection->peer);
+
+	if (!connection) {
+		close(fd);
+		return;
+	}
+	memset(connection, 0, offsetof(struct connection, input_buffer));
+	connection->server = server;
+	connection->fd = fd;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &connection->peer, &size)) {
+		connection_free(connection);
+		return;
+	}
+	settle(connection, receive(connection));
+}
+
+/* No descriptor is left: this one client is turned away, rather than all of them left waiting. */
+static void turn_away(struct server *server)
+{
+	int fd;
+
+	close(server->spare);
+	fd = accept4(server->fd, NULL, NULL, SOCK_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	log_write(server->log, LOG_WARN, "no descriptor is left for another client");
+}
+
+static int on_client(sd_event_source *source, int listener, uint32_t events, void *closure)
+{
+	struct server *server = closure;
+
+	for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
+		int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd >= 0)
+			welcome(server, fd);
+		else if (errno == EMFILE || errno == ENFILE)
+			turn_away(server);
+		else if (errno == EAGAIN)
+			break;
+	}
+	return 0;
+}
+
+bool server_is_admin(const struct request *request, const char *group)
+{
+	struct group *entry;
+	gid_t groups[256];
+	socklen_t size = sizeof(groups);
+
+	if (request->uid == 0 || request->uid == geteuid())
+		return true;
+	entry = group[0] ? getgrnam(group) : NULL;
+	if (!entry)
+		return false;
+	if (request->gid == entry->gr_gid)
+		return true;
+	if (getsockopt(request->fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size))
+		return false;
+	for (unsigned i = 0; i < size / sizeof(groups[0]); i++)
+		if (groups[i] == entry->gr_gid)
+			return true;
+	return false;
+}
+
+/* ---- the place */
+
+static struct sockaddr_un address(const char *path)
+{
+	struct sockaddr_un result = { .sun_family = AF_UNIX };
+
+	strcpy(result.sun_path, path);
+	return result;
+}
+
+/* What is at the path already must be a dead socket of our own. */
+static int place_check(const char *path, char problem[SERVER_PROBLEM])
+{
+	struct sockaddr_un there = address(path);
+	struct stat status;
+	int fd, answers;
+
+	if (lstat(path, &status)) {
+		if (errno == ENOENT)
+			return 0;
+		snprintf(problem, SERVER_PROBLEM, "socket %s: %s", path, strerror(errno));
+		return -errno;
+	}
+	if (!S_ISSOCK(status.st_mode) || status.st_uid != geteuid()) {
+		snprintf(problem, SERVER_PROBLEM,
+			 "socket %s: there is %s there; it is neither used nor removed", path,
+			 !S_ISSOCK(status.st_mode) ? "something that is no socket" :
+						     "another user's socket");
+		return -EEXIST;
+	}
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	answers = fd >= 0 && (!connect(fd, (struct sockaddr *)&there, sizeof(there)) ||
+			      errno == EAGAIN || errno == EINPROGRESS);
+	if (fd >= 0)
+		close(fd);
+	if (answers) {
+		snprintf(problem, SERVER_PROBLEM, "socket %s: another collector serves it", path);
+		return -EADDRINUSE;
+	}
+	return 0;
+}
+
+/* Under another name first: who connects finds the old socket or the new one, never none. */
+static int place_take(struct server *server, char problem[SERVER_PROBLEM])
+{
+	char temporary[sizeof(server->path) + 16];
+	struct sockaddr_un there;
+	int result = place_check(server->path, problem);
+
+	if (result < 0)
+		return result;
+	if ((size_t)snprintf(temporary, sizeof(temporary), "%s.%d", server->path, (int)getpid()) >=
+	    sizeof(there.sun_path)) {
+		snprintf(problem, SERVER_PROBLEM, "socket %s: the path is too long", server->path);
+		return -ENAMETOOLONG;
+	}
+	there = address(temporary);
+	server->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (server->fd >= 0 && !bind(server->fd, (struct sockaddr *)&there, sizeof(there))) {
+		if (!chmod(temporary, 0666) && !listen(server->fd, BACKLOG) &&
+		    !rename(temporary, server->path) && !lstat(server->path, &server->place))
+			return 0;
+		result = -errno;
+		unlink(temporary);
+	} else {
+		result = -errno;
+	}
+	snprintf(problem, SERVER_PROBLEM, "socket %s: %s", server->path, strerror(-result));
+	return result;
+}
+
+int server_new(struct server **ret_server, sd_event *event, const char *path,
+	       const struct log *log, server_function *answer, void *closure,
+	       char problem[SERVER_PROBLEM])
+{
+	struct server *server;
+	int result;
+
+	if (strlen(path) >= sizeof(server->path)) {
+		snprintf(problem, SERVER_PROBLEM, "socket %.100s...: the path is too long", path);
+		return -ENAMETOOLONG;
+	}
+	server = calloc(1, sizeof(*server));
+	if (!server) {
+		snprintf(problem, SERVER_PROBLEM, "no memory");
+		return -ENOMEM;
+	}
+	server->event = sd_event_ref(event);
+	server->log = log;
+	server->answer = answer;
+	server->closure = closure;
+	server->fd = -1;
+	server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	server->parked.next = server->parked.previous = &server->parked;
+	strcpy(server->path, path);
+	result = place_take(server, problem);
+	if (result < 0)
+		goto failed;
+	result = sd_event_add_io(event, &server->listener, server->fd, EPOLLIN, on_client, server);
+	if (result >= 0)
+		result = sd_event_add_time_relative(event, &server->timer, CLOCK_MONOTONIC, 0, 0,
+						    on_timer, server);
+	if (result < 0) {
+		snprintf(problem, SERVER_PROBLEM, "event loop: %s", strerror(-result));
+		goto failed;
+	}
+	sd_event_source_set_enabled(server->timer, SD_EVENT_OFF);
+	*ret_server = server;
+	return 0;
+failed:
+	server_free(server);
+	return result;
+}
+
+void server_free(struct server *server)
+{
+	struct stat status;
+
+	while (server->parked.next != &server->parked)
+		connection_free(server->parked.next);
+	sd_event_source_disable_unref(server->listener);
+	sd_event_source_disable_unref(server->timer);
+	if (server->place.st_ino && !lstat(server->path, &status) &&
+	    status.st_ino == server->place.st_ino && status.st_dev == server->place.st_dev)
+		unlink(server->path);
+	if (server->fd >= 0)
+		close(server->fd);
+	close(server->spare);
+	sd_event_unref(server->event);
+	free(server);
+}

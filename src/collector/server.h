@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The collector's socket: one request per connection, answered and closed. Knows
+ * frames, deadlines and who is at the other end; what the requests mean is the
+ * affair of the function it hands them to. Whatever a client does to its connection,
+ * wrong, half, slow or not at all, costs that client alone.
+ */
+#ifndef COLLECTOR_SERVER_H
+#define COLLECTOR_SERVER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <systemd/sd-event.h>
+
+#include "base/log.h"
+#include "proto/messages.h"
+
+struct server;
+struct connection;
+
+struct request {
+	struct connection *connection;
+	const struct proto_message *message;
+	const void *body; /* of the message's size, aligned */
+	pid_t pid;	  /* as the kernel tells it */
+	uid_t uid;
+	gid_t gid;
+	int fd; /* of the connection, to ask the kernel more */
+};
+
+typedef void server_function(void *closure, const struct request *request);
+
+enum { SERVER_PROBLEM = 320 };
+
+/*
+ * Listens at the path. What is there already is replaced only if it is a socket of our own
+ * at which nobody listens; otherwise a negative result, with a sentence that names it.
+ */
+int server_new(struct server **ret_server, sd_event *event, const char *path,
+	       const struct log *log, server_function *answer, void *closure,
+	       char problem[SERVER_PROBLEM]);
+
+/* Closes everything and takes the socket away, if it is still ours. */
+void server_free(struct server *server);
+
+/* ---- answering. Each request gets exactly one of: reply, fail, rows up to server_end, keep. */
+void server_reply(const struct request *request, int status, const void *body, const int *fds,
+		  unsigned fd_count);
+void server_fail(const struct request *request, int error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* False when the client is gone or does not read: no more rows then. */
+bool server_row(const struct request *request, const void *body);
+void server_end(const struct request *request);
+
+/* Takes the descriptor over: to be called after the reply. -1 if the client is gone. */
+int server_detach(const struct request *request);
+
+/* Keeps the connection for server_publish. */
+void server_subscribe(const struct request *request);
+void server_publish(struct server *server, enum message type, const void *body);
+
+/* Whether the client may change things: root, the collector's own user, or of the group. */
+bool server_is_admin(const struct request *request, const char *group);
+
+#endif

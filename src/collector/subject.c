@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading of subjects from /proc and the socket; see subject.h. */
+#include "collector/subject.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static ssize_t proc_read(pid_t pid, const char *name, char *text, size_t size)
+{
+	char path[64];
+	ssize_t length;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	length = read(fd, text, size - 1);
+	close(fd);
+	text[length > 0 ? length : 0] = '\0';
+	return length;
+}
+
+/* The path in the unified hierarchy if that is used, otherwise the first of the others
+ * that says more than "/". Lines are NUMBER:CONTROLLERS:PATH. */
+static void cgroup_read(struct subject *subject, pid_t pid)
+{
+	char text[16384], *line, *rest = text;
+
+	strcpy(subject->cgroup, "/");
+	if (proc_read(pid, "cgroup", text, sizeof(text)) <= 0)
+		return;
+	while ((line = strsep(&rest, "\n"))) {
+		char *path = strchr(line, ':');
+
+		path = path ? strchr(path + 1, ':') : NULL;
+		if (!path || !strcmp(path, ":/"))
+			continue;
+		if (!strncmp(line, "0::", 3) || !strcmp(subject->cgroup, "/"))
+			snprintf(subject->cgroup, sizeof(subject->cgroup), "%s", path + 1);
+	}
+}
+
+static void complete(struct subject *subject, pid_t pid)
+{
+	subject->policy.group = subject->group;
+	subject->policy.cgroup = subject->cgroup;
+	cgroup_read(subject, pid);
+	policy_labels(subject->cgroup, subject->container, subject->job);
+}
+
+void subject_of_peer(struct subject *subject, int connection, pid_t pid, uid_t uid, gid_t gid)
+{
+	socklen_t size = sizeof(subject->group);
+
+	subject->policy = (struct policy_subject){ .uid = uid, .gid = gid };
+	if (!getsockopt(connection, SOL_SOCKET, SO_PEERGROUPS, subject->group, &size))
+		subject->policy.groups = size / sizeof(subject->group[0]);
+	complete(subject, pid);
+}
+
+/* "Uid:\t1000\t1000..." : the effective one is the second */
+static unsigned long status_number(const char *text, const char *label)
+{
+	unsigned long real = 0, effective = 0;
+	const char *line = strstr(text, label);
+
+	if (line)
+		sscanf(line + strlen(label), "%lu %lu", &real, &effective);
+	return effective;
+}
+
+int subject_of_process(struct subject *subject, pid_t pid)
+{
+	char text[8192], *groups, *end;
+
+	if (proc_read(pid, "status", text, sizeof(text)) <= 0)
+		return -ESRCH;
+	subject->policy = (struct policy_subject){
+		.uid = (uid_t)status_number(text, "\nUid:"),
+		.gid = (gid_t)status_number(text, "\nGid:"),
+	};
+	groups = strstr(text, "\nGroups:");
+	for (groups += groups ? strlen("\nGroups:") : 0;
+	     groups && subject->policy.groups < SUBJECT_GROUPS; groups = end) {
+		unsigned long group;
+
+		while (*groups == ' ' || *groups == '\t')
+			groups++;
+		group = strtoul(groups, &end, 10);
+		if (end == groups)
+			break;
+		subject->group[subject->policy.groups++] = (gid_t)group;
+	}
+	complete(subject, pid);
+	return 0;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* What the kernel says of a process, for the rules of the policy. */
+#ifndef COLLECTOR_SUBJECT_H
+#define COLLECTOR_SUBJECT_H
+
+#include "collector/policy.h"
+
+enum { SUBJECT_GROUPS = 256, SUBJECT_CGROUP = 1024 };
+
+struct subject {
+	struct policy_subject policy; /* its pointers lead into this structure */
+	gid_t group[SUBJECT_GROUPS];
+	char cgroup[SUBJECT_CGROUP];
+	char container[2 * POLICY_NAME];
+	char job[POLICY_NAME];
+};
+
+/* The process at the other end of a connection, with the credentials it connected with. */
+void subject_of_peer(struct subject *subject, int connection, pid_t pid, uid_t uid, gid_t gid);
+
+/* Any process; -ESRCH. */
+int subject_of_process(struct subject *subject, pid_t pid);
+
+#endif

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The process's side of a lease. Inside it a charge is one atomic operation on
+ * memory that nobody else writes; only what goes beyond is asked of the collector.
+ * This file holds both ways to live with a collector: by lease, and, where memory
+ * cannot be shared, by asking at each operation. What the two sides share is in
+ * leaselayout.h, what they say to each other in proto/messages.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ledger/backing.h"
+#include "ledger/leaselayout.h"
+#include "proto/client.h"
+
+enum {
+	PATIENCE_MS = 1000,	/* for a collector that is being started again */
+	SILENCE_MS = 1000,	/* for so long after it did not answer, nobody asks again */
+	ROUNDS_MAX = 1000,	/* of asking for one charge, while others take what was given */
+	FD_FLOOR = 48,		/* a number that programs do not expect to get, and in the first
+				   table of 64 that every process has */
+};
+
+_Static_assert((int)LEDGER_TENANT_NAME == PROTO_NAME && (int)LEDGER_DEVICE_NAME == PROTO_NAME &&
+		       (int)LEDGER_SOCKET_PATH == PROTO_PATH,
+	       "names travel whole");
+_Static_assert((int)MODE_ENFORCE == PROTO_ENFORCE && (int)MODE_WARN == PROTO_WARN &&
+		       (int)MODE_AUDIT == PROTO_AUDIT,
+	       "modes travel as numbers");
+
+/* The devices that this process, or one that it was forked from, has named. Contexts
+ * outlive fork and with them the numbers. Written under `asking`, name before count. */
+static char device_names[LEDGER_DEVICES][LEDGER_DEVICE_NAME];
+static unsigned device_count = 1; /* the nameless one */
+
+/* The caps of a device on which there is no lease yet. */
+static const uint64_t no_cap[KIND_COUNT];
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/*
+ * Adds one amount if it stays inside the cap. The second look is what makes it safe:
+ * the collector lowers the cap and then reads `used`, we raise `used` and then read the
+ * cap, and the compare-and-swap is the barrier between. The first look keeps a large
+ * request that has no chance from getting in the way of small ones of other threads.
+ */
+static inline bool take_one(uint64_t *used, const uint64_t *cap, uint64_t amount)
+{
+	uint64_t before = __atomic_load_n(used, __ATOMIC_RELAXED);
+
+	do {
+		if (before + amount > __atomic_load_n(cap, __ATOMIC_RELAXED))
+			return amount == 0;
+	} while (!__atomic_compare_exchange_n(used, &before, before + amount, true,
+					      __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+	if (__builtin_expect(before + amount <= __atomic_load_n(cap, __ATOMIC_SEQ_CST), 1))
+		return true;
+	__atomic_fetch_sub(used, amount, __ATOMIC_SEQ_CST);
+	return amount == 0;
+}
+
+static inline void give(uint64_t *used, const struct cost *cost, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		__atomic_fetch_sub(&used[cost->kind[i]], cost->amount[i], __ATOMIC_SEQ_CST);
+}
+
+/* All of a cost or nothing. */
+static inline bool take(struct ledger_lease *lease, unsigned device, const struct cost *cost)
+{
+	uint64_t *used = lease->usage->row[device].used;
+	const uint64_t *cap = __atomic_load_n(&lease->cap[device], __ATOMIC_ACQUIRE);
+
+	for (unsigned i = 0; i < cost->count; i++)
+		if (__builtin_expect(
+			    !take_one(&used[cost->kind[i]], &cap[cost->kind[i]], cost->amount[i]),
+			    0)) {
+			give(used, cost, i);
+			return false;
+		}
+	return true;
+}
+
+static void add(struct ledger_lease *lease, unsigned device, const struct cost *cost)
+{
+	for (unsigned i = 0; i < cost->count; i++)
+		__atomic_fetch_add(&lease->usage->row[device].used[cost->kind[i]], cost->amount[i],
+				   __ATOMIC_SEQ_CST);
+}
+
+/* What we hold of the kind, with what we want. */
+static uint64_t total_of(const struct ledger_lease *lease, unsigned device,
+			 const struct cost *cost, unsigned i)
+{
+	return __atomic_load_n(&lease->usage->row[device].used[cost->kind[i]], __ATOMIC_SEQ_CST) +
+	       cost->amount[i];
+}
+
+static void device_limits(const struct ledger *ledger, unsigned device, uint64_t *ret_limit)
+{
+	const struct ledger_limits *limits = ledger->limits;
+
+	for (int kind = 0; kind < KIND_COUNT; kind++)
+		ret_limit[kind] = PROTO_UNLIMITED;
+	for (unsigned i = 0; i < limits->devices; i++)
+		if (!strcmp(limits->device[i].name, device_names[device]))
+			memcpy(ret_limit, limits->device[i].limit, sizeof(limits->device[i].limit));
+}
+
+/* One question. A collector that has just failed to answer is not asked again at once,
+ * so that many threads do not wait for it one after the other. */
+static int need(struct ledger *ledger, struct proto_need *request, struct proto_give *ret_give)
+{
+	struct ledger_lease *lease = &ledger->lease;
+	struct proto_reply reply;
+	char problem[PROTO_PROBLEM];
+	int result;
+
+	if (lease->silent_ns && now_ns() - lease->silent_ns < SILENCE_MS * 1000000ull)
+		return -ETIMEDOUT;
+	result = proto_call(lease->socket, MESSAGE_NEED, request, ret_give, &reply, 0,
+			    lease->silent_ns ? 0 : PATIENCE_MS, problem);
+	if (result < 0) {
+		log_write(ledger->log, LOG_WARN, "%s", problem);
+		lease->silent_ns = now_ns();
+		return result;
+	}
+	lease->silent_ns = 0;
+	return reply.status;
+}
+
+static void question(const struct ledger *ledger, unsigned device, const struct cost *cost,
+		     unsigned flags, struct proto_need *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->cookie = ledger->lease.cookie;
+	memcpy(ret->device, device_names[device], sizeof(ret->device));
+	ret->row = device;
+	ret->flags = flags;
+	ret->count = cost->count;
+	for (unsigned i = 0; i < cost->count; i++) {
+		ret->kind[i] = cost->kind[i];
+		ret->total[i] = total_of(&ledger->lease, device, cost, i);
+		ret->wanted[i] = cost->amount[i];
+	}
+	device_limits(ledger, device, ret->device_limit);
+}
+
+static void describe(const struct proto_give *answer, struct ledger_refusal *ret)
+{
+	*ret = (struct ledger_refusal){
+		.scope = answer->scope < LEDGER_SCOPES ? answer->scope : SCOPE_HOST,
+		.kind = answer->kind < KIND_COUNT ? answer->kind : 0,
+		.used = answer->used,
+		.wanted = answer->wanted,
+		.limit = answer->limit,
+		.own = answer->own != 0,
+		.event = answer->event,
+	};
+}
+
+/* Nobody answers: what we hold, and would like to. */
+static int unanswered(const struct proto_need *request, struct ledger_refusal *ret)
+{
+	*ret = (struct ledger_refusal){
+		.scope = SCOPE_PROCESS,
+		.kind = request->kind[0],
+		.used = request->total[0] - request->wanted[0],
+		.wanted = request->wanted[0],
+		.limit = request->total[0] - request->wanted[0],
+	};
+	return LEDGER_UNANSWERED;
+}
+
+/* Whether we hold less now than when we asked: then the refusal was of another question. */
+static bool outdated(const struct ledger_lease *lease, unsigned device, const struct cost *cost,
+		     const struct proto_need *asked)
+{
+	for (unsigned i = 0; i < cost->count; i++)
+		if (total_of(lease, device, cost, i) < asked->total[i])
+			return true;
+	return false;
+}
+
+static bool lease_number_is_good(const struct proto_give *answer)
+{
+	return answer->lease < LEASES_MAX;
+}
+
+/* Beyond the cap: asks, and takes what was given, until that or a refusal succeeds. */
+static __attribute__((noinline, cold)) int grow(struct ledger *ledger, unsigned device,
+						const struct cost *cost,
+						struct ledger_refusal *ret_refusal)
+{
+	struct ledger_lease *lease = &ledger->lease;
+	struct proto_need request;
+	struct proto_give answer;
+	int result = 0, saved = errno;
+
+	lock_acquire(&lease->asking);
+	for (unsigned round = 0; !take(lease, device, cost); round++) {
+		question(ledger, device, cost, 0, &request);
+		result = round < ROUNDS_MAX ? need(ledger, &request, &answer) : -EPROTO;
+		if (result < 0 || !lease_number_is_good(&answer)) {
+			result = unanswered(&request, ret_refusal);
+			break;
+		}
+		__atomic_store_n(&lease->cap[device], lease->table->row[answer.lease].cap,
+				 __ATOMIC_RELEASE);
+		if (result == PROTO_REFUSED && !outdated(lease, device, cost, &request)) {
+			describe(&answer, ret_refusal);
+			result = LEDGER_REFUSED;
+			break;
+		}
+		result = 0;
+	}
+	lock_release(&lease->asking);
+	errno = saved;
+	return result;
+}
+
+static int lease_charge(struct ledger *ledger, unsigned device, const struct cost *cost,
+			bool forced, struct ledger_refusal *ret_refusal)
+{
+	if (__builtin_expect(take(&ledger->lease, device, cost), 1))
+		return 0;
+	if (!forced)
+		return grow(ledger, device, cost, ret_refusal);
+	add(&ledger->lease, device, cost);
+	return 0;
+}
+
+static void lease_refund(struct ledger *ledger, unsigned device, const struct cost *cost)
+{
+	give(ledger->lease.usage->row[device].used, cost, cost->count);
+}
+
+/* The collector hears of deaths itself, and sweeps before it refuses. */
+static int lease_release_dead(struct ledger *ledger)
+{
+	return 0;
+}
+
+static void lease_defer(struct ledger *ledger, unsigned device, const struct cost *cost)
+{
+	add(&ledger->lease, device, cost);
+}
+
+static uint64_t lease_used(struct ledger *ledger, enum kind kind)
+{
+	uint64_t used = 0;
+
+	for (unsigned device = 0; device < device_count; device++)
+		used += __atomic_load_n(&ledger->lease.usage->row[device].used[kind],
+					__ATOMIC_RELAXED);
+	return used;
+}
+
+static int lease_device(struct ledger *ledger, const char *name)
+{
+	unsigned device = 1;
+
+	lock_acquire(&ledger->lease.asking);
+	while (device < device_count &&
+	       strncmp(device_names[device], name, LEDGER_DEVICE_NAME - 1))
+		device++;
+	if (device == device_count && device < LEDGER_DEVICES) {
+		strncpy(device_names[device], name, LEDGER_DEVICE_NAME - 1);
+		__atomic_store_n(&device_count, device + 1, __ATOMIC_RELEASE);
+	}
+	lock_release(&ledger->lease.asking);
+	return device < LEDGER_DEVICES ? (int)device : -ENOSPC;
+}
+
+static const char *lease_device_name(const struct ledger *ledger, unsigned device)
+{
+	return device_names[device];
+}
+
+static const char *lease_tenant(const struct ledger *ledger)
+{
+	return ledger->lease.tenant;
+}
+
+static enum ledger_mode lease_mode(const struct ledger *ledger)
+{
+	uint32_t mode = ledger->lease.table ?
+				__atomic_load_n(&ledger->lease.table->mode, __ATOMIC_RELAXED) :
+				ledger->lease.mode;
+
+	return mode < LEDGER_MODES ? mode : MODE_ENFORCE;
+}
+
+/* The end of the process tells the collector, and surely. */
+static void lease_close(struct ledger *ledger)
+{
+}
+
+static const struct ledger_backing lease_backing = {
+	.transport = TRANSPORT_LEASE,
+	.charge = lease_charge,
+	.refund = lease_refund,
+	.release_dead = lease_release_dead,
+	.defer = lease_defer,
+	.used = lease_used,
+	.device = lease_device,
+	.device_name = lease_device_name,
+	.tenant = lease_tenant,
+	.mode = lease_mode,
+	.close = lease_close,
+};
+
+/* ---- asking at each operation: `used` is ours alone, the collector is told each time */
+
+static int asked_charge(struct ledger *ledger, unsigned device, const struct cost *cost,
+			bool forced, struct ledger_refusal *ret_refusal)
+{
+	struct ledger_lease *lease = &ledger->lease;
+	struct proto_need request;
+	struct proto_give answer;
+	int result, saved = errno;
+
+	lock_acquire(&lease->asking);
+	question(ledger, device, cost, NEED_EXACT, &request);
+	result = need(ledger, &request, &answer);
+	if (result == 0 || forced) {
+		add(lease, device, cost);
+		result = 0;
+	} else if (result == PROTO_REFUSED) {
+		describe(&answer, ret_refusal);
+		result = LEDGER_REFUSED;
+	} else {
+		result = unanswered(&request, ret_refusal);
+	}
+	lock_release(&lease->asking);
+	errno = saved;
+	return result;
+}
+
+/* When the collector does not answer, the next question, a total as always, will tell it. */
+static void asked_refund(struct ledger *ledger, unsigned device, const struct cost *cost)
+{
+	struct cost nothing = *cost;
+	struct proto_need request;
+	struct proto_give answer;
+	int saved = errno;
+
+	memset(nothing.amount, 0, sizeof(nothing.amount));
+	lock_acquire(&ledger->lease.asking);
+	give(ledger->lease.usage->row[device].used, cost, cost->count);
+	question(ledger, device, &nothing, NEED_EXACT, &request);
+	need(ledger, &request, &answer);
+	lock_release(&ledger->lease.asking);
+	errno = saved;
+}
+
+static const struct ledger_backing asked_backing = {
+	.transport = TRANSPORT_SOCKET,
+	.charge = asked_charge,
+	.refund = asked_refund,
+	.release_dead = lease_release_dead,
+	.defer = lease_defer,
+	.used = lease_used,
+	.device = lease_device,
+	.device_name = lease_device_name,
+	.tenant = lease_tenant,
+	.mode = lease_mode,
+	.close = lease_close,
+};
+
+/* ---- joining */
+
+/* A descriptor that stays open, out of the way of the program's own numbers. It is
+ * never used by number again, so a program that closes it does no harm. */
+static void keep(int fd)
+{
+	if (fcntl(fd, F_DUPFD_CLOEXEC, FD_FLOOR) >= 0)
+		close(fd);
+}
+
+static void *map(int fd, size_t size, int protection, uint64_t magic, const char *what,
+		 char problem[LEDGER_PROBLEM])
+{
+	const struct lease_signature *signature;
+	struct stat status;
+
+	if (fd < 0 || fstat(fd, &status) || (size_t)status.st_size != size) {
+		snprintf(problem, LEDGER_PROBLEM, "the collector's %s is not of the size %zu", what,
+			 size);
+		return NULL;
+	}
+	signature = mmap(NULL, size, protection, MAP_SHARED, fd, 0);
+	if (signature == MAP_FAILED) {
+		snprintf(problem, LEDGER_PROBLEM, "the collector's %s: %s", what, strerror(errno));
+		return NULL;
+	}
+	if (signature->magic == magic && signature->version == LEASE_VERSION &&
+	    signature->kinds == kinds_signature())
+		return (void *)signature;
+	snprintf(problem, LEDGER_PROBLEM,
+		 "the collector's %s has the layout version %u, this library needs %u with the "
+		 "same kinds",
+		 what, signature->version, LEASE_VERSION);
+	munmap((void *)signature, size);
+	return NULL;
+}
+
+/* Memory of our own, where the collector gives none. */
+static struct usage_page *private_page(char problem[LEDGER_PROBLEM])
+{
+	void *page = mmap(NULL, sizeof(struct usage_page), PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page != MAP_FAILED)
+		return page;
+	snprintf(problem, LEDGER_PROBLEM, "no memory for the counts");
+	return NULL;
+}
+
+static int shared_pages(struct ledger_lease *lease, const struct proto_reply *reply,
+			char problem[LEDGER_PROBLEM])
+{
+	lease->usage = map(reply->fd[0], sizeof(*lease->usage), PROT_READ | PROT_WRITE, USAGE_MAGIC,
+			   "usage page", problem);
+	if (!lease->usage)
+		return -EPROTO;
+	lease->table = map(reply->fd[1], sizeof(*lease->table), PROT_READ, LEASES_MAGIC,
+			   "lease table", problem);
+	/* The child is a process of its own, and its counts are others. */
+	if (lease->table && !madvise(lease->usage, sizeof(*lease->usage), MADV_DONTFORK))
+		return 0;
+	munmap(lease->usage, sizeof(*lease->usage));
+	return -EPROTO;
+}
+
+int lease_open(struct ledger *ledger, const struct ledger_options *options,
+	       enum ledger_transport transport, char problem[LEDGER_PROBLEM])
+{
+	struct ledger_lease *lease = &ledger->lease;
+	bool shared = transport == TRANSPORT_LEASE;
+	struct proto_hello hello = {
+		.flags = shared ? 0 : HELLO_NO_MEMORY,
+		.process_defaults = options->limits->process_defaults,
+		.host_defaults = options->limits->host_defaults,
+	};
+	struct proto_welcome welcome;
+	struct proto_reply reply;
+	int result = proto_socket_path(options->socket, lease->socket);
+
+	if (result < 0) {
+		snprintf(problem, LEDGER_PROBLEM, "%s='%.80s...' is too long for a socket",
+			 PROTO_SOCKET_VARIABLE, options->socket);
+		return result;
+	}
+	memcpy(hello.process_limit, options->limits->process, sizeof(hello.process_limit));
+	memcpy(hello.host_limit, options->limits->host, sizeof(hello.host_limit));
+	result = proto_call(lease->socket, MESSAGE_HELLO, &hello, &welcome, &reply,
+			    PROTO_KEEP_CONNECTION,
+			    options->transport == TRANSPORT_AUTO ? 0 : PATIENCE_MS, problem);
+	if (result < 0)
+		return result;
+	if (shared)
+		result = shared_pages(lease, &reply, problem);
+	else
+		result = (lease->usage = private_page(problem)) ? 0 : -ENOMEM;
+	if (reply.fd[1] >= 0)
+		close(reply.fd[1]);
+	if (result < 0) {
+		close(reply.connection);
+		if (reply.fd[0] >= 0)
+			close(reply.fd[0]);
+		return result;
+	}
+	keep(reply.connection);
+	if (reply.fd[0] >= 0)
+		keep(reply.fd[0]);
+	lease->cookie = welcome.cookie;
+	lease->mode = welcome.mode;
+	memcpy(lease->tenant, proto_text(welcome.tenant), sizeof(lease->tenant));
+	for (unsigned device = 0; device < LEDGER_DEVICES; device++)
+		lease->cap[device] = no_cap;
+	ledger->backing = shared ? &lease_backing : &asked_backing;
+	ledger->tallies = &lease->usage->tallies;
+	ledger->gauges = (char *)&lease->usage->row[0].gauges;
+	ledger->gauges_stride = sizeof(lease->usage->row[0]);
+	return 0;
+}

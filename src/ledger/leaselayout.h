@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The memory that a collector and a process share. A lease is what one process
+ * may hold on one device. There are two pieces, and each word has one writing
+ * process, so that nothing needs a lock and a death at any instruction leaves
+ * nothing to repair:
+ *
+ *   usage page   a memfd per process: how much is used. Written by the process.
+ *   lease table  a file per tenant: how much may be used. Written by the collector,
+ *                mapped read-only by the tenant's processes.
+ *
+ * A process adds to `used` first and then looks at `cap`; the collector, to take
+ * credit back, lowers `cap` first and then looks at `used`. With full barriers in
+ * between, one of the two sees the other; tests/model checks it.
+ */
+#ifndef LEDGER_LEASELAYOUT_H
+#define LEDGER_LEASELAYOUT_H
+
+#include <stdint.h>
+
+#include "ledger/kinds.h"
+#include "ledger/ledger.h"
+#include "ledger/tallies.h"
+
+#define USAGE_MAGIC 0x6567617375616d64u /* "dmausage" */
+#define LEASES_MAGIC 0x7365736165616d64u /* "dmaeases" */
+
+enum {
+	LEASE_VERSION = 1,
+	LEASES_MAX = 16384, /* rows of a table */
+};
+
+/* Written by the collector before anybody else has it; never changed. */
+struct lease_signature {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t rows;
+	uint64_t kinds;
+};
+
+struct usage_row {
+	uint64_t used[KIND_COUNT]; /* the process's threads, by seq_cst operations */
+	struct gauges gauges;
+};
+
+/* A row per device; the first device is the nameless one. What follows the first
+ * page has memory only where a process uses that many devices. */
+struct usage_page {
+	struct lease_signature signature;
+	struct tallies tallies;
+	struct usage_row row[LEDGER_DEVICES];
+};
+
+struct lease_row {
+	_Alignas(64) uint64_t cap[KIND_COUNT]; /* the collector; 0 = ask for everything */
+};
+
+struct lease_table {
+	struct lease_signature signature;
+	uint32_t mode; /* the collector: enum ledger_mode of the tenant */
+	struct lease_row row[LEASES_MAX];
+};
+
+_Static_assert(sizeof(struct lease_signature) == 24, "no padding in what is compared");
+_Static_assert(sizeof(struct lease_row) % 64 == 0, "no two leases in one cache line");
+
+#endif

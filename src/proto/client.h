@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Asking a collector. A call makes a connection of its own, sends one request
+ * and reads the reply, all before a deadline; so no descriptor is kept that
+ * the program around us could close or confuse with its own. Nothing here
+ * allocates, blocks beyond the deadline, raises a signal, or changes errno.
+ */
+#ifndef PROTO_CLIENT_H
+#define PROTO_CLIENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/messages.h"
+
+#define PROTO_SERVICE_SOCKET "/run/rdma_intercept/collector.sock"
+#define PROTO_DEFAULT_SOCKET "/tmp/rdma_collector.sock"
+#define PROTO_SOCKET_VARIABLE "RDMA_COLLECTOR_SOCKET"
+
+enum {
+	PROTO_PATH = 108,
+	PROTO_PROBLEM = 320,
+	PROTO_FDS = 2,
+	PROTO_REPLY_MS = 1000, /* what a server that took the connection gets at least */
+};
+
+/* The path that names the collector: chosen (unless NULL or ""), or the service's if
+ * something is there, or the documented default. -ENAMETOOLONG. */
+int proto_socket_path(const char *chosen, char ret_path[PROTO_PATH]);
+
+struct proto_reply {
+	int status;	   /* of the collector: 0 or a positive outcome */
+	int fd[PROTO_FDS]; /* -1 if none came; the receiver closes them */
+	int connection;	   /* kept open if asked for, otherwise -1; never 0, 1 or 2 */
+};
+
+enum { PROTO_KEEP_CONNECTION = 1 };
+
+/*
+ * One request, one reply. body and *ret_body are of the sizes that the table has
+ * for the type (NULL where that is none); ret_reply may be NULL. 0, or -errno with
+ * a sentence that names the thing in problem and the outputs untouched:
+ * -ENOENT and -ECONNREFUSED when nobody serves the path, -ECONNRESET when the server
+ * closed before its reply was complete, -ETIMEDOUT when it did not answer or its
+ * queue was full, -EPERM when it is another user's (neither root, nor of our own uid),
+ * -EPROTO for an answer that is none, or the collector's own negative status.
+ *
+ * A collector that is just started again is waited for: until patience_ms have passed,
+ * an attempt that found no socket, nobody at it or its queue full, or whose connection
+ * was lost, is repeated; 0 means one attempt. A server that took the connection has until
+ * then to answer, but at least PROTO_REPLY_MS: so a call takes at most patience_ms +
+ * PROTO_REPLY_MS. Repeating is harmless for every message of this protocol.
+ */
+int proto_call(const char *path, enum message type, const void *body, void *ret_body,
+	       struct proto_reply *ret_reply, unsigned flags, unsigned patience_ms,
+	       char problem[PROTO_PROBLEM]);
+
+/*
+ * The same for replies in rows: each is handed to the function until it returns
+ * something other than 0, which is then the result. The time for an answer holds for
+ * each row; between the rows of EVENTS with CHOOSE_FOLLOW there is no limit. Nothing is
+ * repeated once a row was handed over.
+ */
+typedef int proto_row_function(const void *row, void *closure);
+int proto_rows(const char *path, enum message type, const void *body, proto_row_function *each,
+	       void *closure, unsigned patience_ms, char problem[PROTO_PROBLEM]);
+
+#endif

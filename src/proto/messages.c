@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of messages, and what a header must say; see messages.h. */
+#include "proto/messages.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { HOW_ONE, HOW_ROWS };
+
+const struct proto_message proto_messages[] = {
+#define MESSAGE(name, number, request, reply, who, how)                                            \
+	{ #name, number, ACCESS_##who, HOW_##how == HOW_ROWS, sizeof(struct proto_##request),      \
+	  sizeof(struct proto_##reply) },
+#include "proto/messages.def"
+#undef MESSAGE
+};
+
+const unsigned proto_messages_count = sizeof(proto_messages) / sizeof(proto_messages[0]);
+
+const struct proto_message *proto_message(unsigned type)
+{
+	for (unsigned i = 0; i < proto_messages_count; i++)
+		if (proto_messages[i].type == type)
+			return &proto_messages[i];
+	return NULL;
+}
+
+struct proto_header proto_header(enum message type, int status, size_t body)
+{
+	return (struct proto_header){
+		.magic = PROTO_MAGIC,
+		.version = PROTO_VERSION,
+		.type = (uint16_t)type,
+		.length = (uint32_t)(sizeof(struct proto_header) + body),
+		.status = status,
+		.kinds = kinds_signature(),
+	};
+}
+
+int proto_check(const struct proto_header *header, size_t most, char *problem, size_t size)
+{
+	if (header->magic != PROTO_MAGIC)
+		snprintf(problem, size, "no message: it begins with 0x%08" PRIx32 " and not 0x%08x",
+			 header->magic, PROTO_MAGIC);
+	else if (header->version != PROTO_VERSION)
+		snprintf(problem, size,
+			 "a message of protocol version %u; this side speaks version %d",
+			 (unsigned)header->version, PROTO_VERSION);
+	else if (header->kinds != kinds_signature())
+		snprintf(problem, size,
+			 "a message of another table of kinds, 0x%016" PRIx64
+			 "; this side has 0x%016" PRIx64,
+			 header->kinds, kinds_signature());
+	else if (header->length < sizeof(*header) || header->length > most)
+		snprintf(problem, size,
+			 "a message of %" PRIu32 " bytes; between %zu and %zu may come",
+			 header->length, sizeof(*header), most);
+	else
+		return 0;
+	return -EPROTO;
+}

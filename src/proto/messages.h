@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The messages as bytes: fixed structures of this machine's byte order, since
+ * both ends are on one host. Every message begins with a header that names the
+ * protocol's version and the table of kinds; who finds another one there
+ * answers so and does not read on. Strings are NUL-terminated inside their
+ * arrays, and who receives one makes sure of it (proto_text).
+ */
+#ifndef PROTO_MESSAGES_H
+#define PROTO_MESSAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ledger/kinds.h"
+
+#define PROTO_MAGIC 0x414d4452u /* "RDMA" */
+
+enum {
+	PROTO_VERSION = 1,
+	PROTO_NAME = 64,
+	PROTO_TEXT = 1024,
+	PROTO_REQUEST_MAX = 4096, /* whole messages */
+	PROTO_REPLY_MAX = 8192,
+};
+
+/* A limit that is not set, in rows and wishes. */
+#define PROTO_UNLIMITED UINT64_MAX
+
+enum message {
+#define MESSAGE(name, number, request, reply, who, how) MESSAGE_##name = number,
+#include "proto/messages.def"
+#undef MESSAGE
+};
+
+struct proto_header {
+	uint32_t magic;
+	uint16_t version;
+	uint16_t type;	 /* enum message; a reply has that of its request */
+	uint32_t length; /* of the whole message */
+	int32_t status;	 /* requests: 0. Replies: 0, -errno, or a positive outcome: */
+	uint64_t kinds;	 /* kinds_signature() of the sender */
+};
+
+enum {
+	PROTO_MORE = 1,	   /* a row; others follow */
+	PROTO_REFUSED = 2, /* to NEED: a limit is in the way */
+};
+
+struct proto_none {
+	char nothing[0];
+};
+
+/* ---- clients that charge */
+
+enum { HELLO_NO_MEMORY = 1 }; /* ask at each operation; no memory is handed over */
+
+/* What the environment asks for may lower what the policy gives, never raise it. */
+struct proto_hello {
+	uint32_t flags;
+	uint32_t unused;
+	uint64_t process_limit[KIND_COUNT];
+	uint64_t host_limit[KIND_COUNT];
+	uint64_t process_defaults; /* bit k: nobody named process_limit[k]; a policy's goes first */
+	uint64_t host_defaults;	   /* likewise */
+};
+
+/* With it come two descriptors: the usage page, and the lease table to be read. */
+struct proto_welcome {
+	uint64_t cookie; /* proves to be this registration in NEED */
+	uint32_t mode;	 /* enum proto_mode, at this moment; later in the lease table */
+	uint32_t unused;
+	char tenant[PROTO_NAME];
+};
+
+enum proto_mode { PROTO_ENFORCE, PROTO_WARN, PROTO_AUDIT };
+
+/* EXACT: the totals are what is held; grant no more, and take back what is over. */
+enum { NEED_EXACT = 1 };
+
+/* Absolute totals, so that asking twice is harmless. */
+struct proto_need {
+	uint64_t cookie;
+	char device[PROTO_NAME];
+	uint32_t row; /* of the usage page, on which this device is counted */
+	uint32_t flags;
+	uint32_t count;
+	uint32_t kind[COST_KINDS];
+	uint64_t total[COST_KINDS];
+	uint64_t wanted[COST_KINDS]; /* of the total, what is new: for the words of a refusal */
+	uint64_t device_limit[KIND_COUNT]; /* the environment's, of the whole device */
+};
+
+/* status 0: granted, and the caps of the lease are raised already. */
+struct proto_give {
+	uint32_t lease; /* row of the lease table */
+	/* status PROTO_REFUSED: */
+	uint32_t kind;
+	uint32_t scope; /* enum ledger_scope */
+	uint32_t own;	/* the limit is the environment's own, not the policy's */
+	uint64_t used;
+	uint64_t wanted;
+	uint64_t limit;
+	uint64_t event; /* number of the refusal in this process */
+};
+
+/* ---- looking */
+
+/* Which rows: "" and 0 for all. */
+struct proto_choose {
+	char tenant[PROTO_NAME];
+	char device[PROTO_NAME];
+	int32_t pid;
+	uint32_t flags;
+};
+enum { CHOOSE_FOLLOW = 1 }; /* EVENTS: the past ones, then new ones as they come */
+
+enum proto_scope { ROW_HOST, ROW_TENANT, ROW_PROCESS };
+
+enum {
+	ROW_DRAINING = 1,   /* more is held than a limit allows, since it was cut */
+	ROW_ORPHAN = 2,	    /* the process ended, a child still has its objects */
+	ROW_UNATTACHED = 4, /* its usage page was not found again after a restart */
+	ROW_SOCKET = 8,	    /* asks at each operation */
+	ROW_RUNTIME = 16,   /* a tenant that TENANT_ADD made */
+	ROW_REMOVED = 32,   /* a tenant that no policy names any more, with processes left */
+};
+
+/* One owner of resources, on one device or (device "") in total. */
+struct proto_row {
+	uint32_t scope;
+	uint32_t flags;
+	uint32_t mode; /* of tenants and processes */
+	int32_t pid;   /* of processes */
+	uint32_t uid;
+	uint32_t processes; /* of hosts and tenants: how many are registered */
+	char tenant[PROTO_NAME];
+	char device[PROTO_NAME];
+	char command[PROTO_NAME]; /* of processes */
+	uint64_t used[KIND_COUNT];
+	uint64_t granted[KIND_COUNT]; /* leased: used and idle credit */
+	uint64_t peak[KIND_COUNT];    /* highest granted since the collector started */
+	uint64_t limit[KIND_COUNT];
+	uint64_t process_limit[KIND_COUNT]; /* of tenants: for each of their processes */
+	uint64_t refused[KIND_COUNT];	    /* refusals, and what warn and audit let pass */
+};
+
+struct proto_pong {
+	int32_t pid;
+	uint32_t uid;
+	uint64_t uptime_seconds;
+	uint32_t processes;
+	uint32_t leases;
+	uint32_t tenants;
+	uint32_t reloads;	      /* that took effect */
+	char version[PROTO_NAME];     /* of the program */
+	char policy[256];	      /* the file; "" if there is none */
+	char problem[PROTO_TEXT / 2]; /* why the last reload did not take effect; "" */
+};
+
+/* ---- changing: a section of the policy file, and lines of it */
+struct proto_change {
+	char section[2 * PROTO_NAME]; /* "host", "default" or "tenant NAME" */
+	char text[PROTO_TEXT];	      /* "qp = 10\nprocess.mr = 5\n"; the value "unset" takes back */
+};
+
+/* ---- events */
+
+enum proto_event_type {
+	EVENT_REFUSED,
+	EVENT_TOLERATED, /* would have been refused */
+	EVENT_JOINED,
+	EVENT_LEFT,
+	EVENT_DIED,
+	EVENT_ORPHANED,
+	EVENT_LIMITS,	/* changed by a command */
+	EVENT_RELOADED,
+	EVENT_RELOAD_FAILED,
+	EVENT_TYPES
+};
+
+struct proto_event {
+	uint64_t sequence;
+	uint64_t time_ns; /* CLOCK_REALTIME */
+	uint32_t type;
+	int32_t pid;
+	uint64_t number; /* of a refusal in its process: the event PID-NUMBER */
+	char tenant[PROTO_NAME];
+	char device[PROTO_NAME];
+	uint32_t kind;
+	uint32_t scope;
+	uint32_t own;
+	uint32_t unused;
+	uint64_t used;
+	uint64_t wanted;
+	uint64_t limit;
+	char text[256];
+};
+
+/* ---- explaining: a process, or with a number one of its refusals */
+struct proto_ask {
+	int32_t pid;
+	uint32_t unused;
+	uint64_t number; /* 0: the process itself */
+};
+
+struct proto_explanation {
+	uint32_t registered; /* the process is; otherwise where it would belong if it were */
+	uint32_t has_event;
+	uint32_t uid;
+	uint32_t gid;
+	char tenant[PROTO_NAME];
+	char container[2 * PROTO_NAME];
+	char job[PROTO_NAME];
+	char cgroup[256];
+	char rule[256]; /* "FILE:LINE: match = ..."; "" when nothing matched */
+	struct proto_event event;
+};
+
+/* Nothing hidden between the fields: a message has no byte that nobody wrote. */
+#define PROTO_SIZE(name, bytes) _Static_assert(sizeof(struct proto_##name) == (bytes), #name)
+PROTO_SIZE(header, 24);
+PROTO_SIZE(none, 0);
+PROTO_SIZE(hello, 24 + 2 * 8 * KIND_COUNT);
+PROTO_SIZE(welcome, 16 + PROTO_NAME);
+PROTO_SIZE(need, 20 + PROTO_NAME + (4 + 8 + 8) * COST_KINDS + 8 * KIND_COUNT);
+PROTO_SIZE(give, 48);
+PROTO_SIZE(choose, 8 + 2 * PROTO_NAME);
+PROTO_SIZE(row, 24 + 3 * PROTO_NAME + 6 * 8 * KIND_COUNT);
+PROTO_SIZE(pong, 32 + PROTO_NAME + 256 + PROTO_TEXT / 2);
+PROTO_SIZE(change, 2 * PROTO_NAME + PROTO_TEXT);
+PROTO_SIZE(event, 72 + 2 * PROTO_NAME + 256);
+PROTO_SIZE(ask, 16);
+PROTO_SIZE(explanation, 16 + 4 * PROTO_NAME + 2 * 256 + sizeof(struct proto_event));
+#undef PROTO_SIZE
+
+/* The bodies' sizes and the rights, by type; NULL for a type that does not exist. */
+enum proto_access { ACCESS_ANYBODY, ACCESS_MEMBER, ACCESS_ADMIN };
+
+struct proto_message {
+	const char *name;
+	uint16_t type;
+	enum proto_access access;
+	bool rows; /* the reply comes in rows */
+	size_t request;
+	size_t reply;
+};
+
+extern const struct proto_message proto_messages[];
+extern const unsigned proto_messages_count;
+
+const struct proto_message *proto_message(unsigned type);
+
+/* A header for a message with that much body. */
+struct proto_header proto_header(enum message type, int status, size_t body);
+
+/*
+ * Whether a header may begin a message of at most that many bytes: 0, or
+ * -EPROTO with a sentence that names what is wrong.
+ */
+int proto_check(const struct proto_header *header, size_t most, char *problem, size_t size);
+
+/* Ends a received string inside its array. */
+#define proto_text(array) ((array)[sizeof(array) - 1] = '\0', (array))
+
+#endif
