@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -95,6 +96,14 @@ static void names_make(const char *base)
 	words_map();
 }
 
+const char *harness_path(const char *file)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", directory, file);
+	return path;
+}
+
 static void clean_up(void)
 {
 	char command[128];
@@ -170,11 +179,13 @@ static pid_t start(const char *scenario, const char *settings, bool preloaded)
 
 		dup2(fd, STDERR_FILENO);
 		close(fd);
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* no scenario outlives its driver */
 		setenv("HARNESS_DIRECTORY", directory, 1);
 		if (preloaded)
 			setenv("LD_PRELOAD", environment("HARNESS_PRELOAD"), 1);
 		setenv("RDMA_INTERCEPT_SHM_NAME", name, 1);
 		setenv("RDMA_INTERCEPT_LOG_FILE_PATH", log_path, 1);
+		setenv("RDMA_COLLECTOR_SOCKET", harness_path("collector.sock"), 1);
 		settings_apply(settings);
 		execl("/proc/self/exe", "test", scenario, NULL);
 		_exit(126);

@@ -55,6 +55,10 @@ uint64_t used_on(const char *device, enum kind kind);
 void shm_remove(void);
 const char *shm_name(void);
 
+/* A path in the driver's own directory, which is removed at the end. The collector that the
+ * children would find is "collector.sock" there, and there is none unless a test starts it. */
+const char *harness_path(const char *file);
+
 /* The log of the driver's children so far, and what they wrote to stderr. */
 const char *log_text(void);
 const char *stderr_text(void);

@@ -239,7 +239,7 @@ int control_reload(struct collector *collector)
 	result = files_read(collector, &files, collector->problem);
 	if (result == 0) {
 		all = layers_merge(collector, files, collector->runtime);
-		result = all ? 0 : -ENOMEM;
+		result = all ? 0 : -errno;
 	}
 	if (result < 0) {
 		policy_free(files);
@@ -266,7 +266,7 @@ static int runtime_replace(struct collector *collector, struct policy *runtime,
 			   char problem[POLICY_PROBLEM])
 {
 	struct policy *all = layers_merge(collector, collector->files, runtime);
-	int result = all ? policy_write(runtime, collector->runtime_path) : -ENOMEM;
+	int result = all ? policy_write(runtime, collector->runtime_path) : -errno;
 
 	if (result < 0) {
 		snprintf(problem, POLICY_PROBLEM, "%.400s: %s", collector->runtime_path,

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "collector/collector.h"
+#include "collector/grants.h"
 #include "proto/client.h"
 
 #define DEFAULT_LOG "/tmp/rdma_collector.log"
@@ -274,24 +275,57 @@ static int runtime_start(struct collector *collector, const char *state,
 	struct policy *merged;
 	int result;
 
-	if (snprintf(collector->runtime_path, sizeof(collector->runtime_path), "%s/runtime.conf",
-		     state) >= (int)sizeof(collector->runtime_path))
-		return -ENAMETOOLONG;
+	snprintf(collector->runtime_path, sizeof(collector->runtime_path), "%.*s/runtime.conf",
+		 (int)sizeof(collector->runtime_path) - 16, state);
 	result = policy_read_file(collector->runtime, collector->runtime_path, true, problem);
 	if (result < 0 && result != -ENOENT)
 		return result;
 	merged = policy_merge(collector->effective, collector->runtime);
-	if (!merged)
-		return -ENOMEM;
+	if (!merged) {
+		result = -errno;
+		snprintf(problem, POLICY_PROBLEM, "%.400s: %s", collector->runtime_path,
+			 strerror(-result));
+		return result;
+	}
 	policy_free(collector->effective);
 	collector->effective = merged;
 	return 0;
 }
 
+/* Books, members and loop; what fails without words of its own failed for want of something. */
+static int start_parts(struct collector *collector, const char *state, const char *socket_path,
+		       char problem[POLICY_PROBLEM])
+{
+	int result = books_open(&collector->books, state, &collector->log, problem);
+
+	if (result < 0)
+		return result;
+	result = runtime_start(collector, state, problem);
+	if (result < 0)
+		return result;
+	snprintf(problem, POLICY_PROBLEM, "%.400s: not every tenant has room", state);
+	result = control_apply(collector);
+	if (result < 0)
+		return result;
+	snprintf(problem, POLICY_PROBLEM, "the event loop cannot be set up");
+	result = members_init(&collector->members, &collector->books);
+	if (result < 0)
+		return result;
+	collector->members.ended = collector_member_ended;
+	collector->members.closure = collector;
+	members_attach(&collector->members);
+	grants_enforce(&collector->books);
+	result = loop_prepare(collector);
+	if (result < 0)
+		return result;
+	return server_new(&collector->server, collector->event, socket_path, &collector->log, answer,
+			  collector, problem);
+}
+
 static int start(struct collector *collector, const struct options *options,
 		 char problem[POLICY_PROBLEM])
 {
-	char state_default[64], text[BOOKS_PROBLEM];
+	char state_default[64];
 	const char *state, *socket_path;
 	int result = policy_start(collector, options, problem);
 
@@ -300,34 +334,12 @@ static int start(struct collector *collector, const struct options *options,
 	default_state(state_default, sizeof(state_default));
 	state = first_of(options->state, collector->effective->state, state_default);
 	socket_path = first_of(options->socket, collector->effective->socket, PROTO_DEFAULT_SOCKET);
-	result = books_open(&collector->books, state, &collector->log, text);
-	if (result == 0) {
-		result = runtime_start(collector, state, text);
-		if (result == 0)
-			result = control_apply(collector);
-		if (result == 0)
-			result = members_init(&collector->members, &collector->books);
-		if (result < 0)
-			return snprintf(problem, POLICY_PROBLEM, "%s: %s", state, strerror(-result)),
-			       result;
-		collector->members.ended = collector_member_ended;
-		collector->members.closure = collector;
-		members_attach(&collector->members);
-		control_apply(collector);
-		result = loop_prepare(collector);
-		if (result < 0)
-			return snprintf(problem, POLICY_PROBLEM, "event loop: %s", strerror(-result)),
-			       result;
-		result = server_new(&collector->server, collector->event, socket_path,
-				    &collector->log, answer, collector, text);
-	}
-	if (result < 0) {
-		snprintf(problem, POLICY_PROBLEM, "%s", text);
-		return result;
-	}
-	log_write(&collector->log, LOG_INFO, "serving %s, books in %s, %u processes registered",
-		  socket_path, state, collector->books.members_count);
-	return 0;
+	result = start_parts(collector, state, socket_path, problem);
+	if (result == 0)
+		log_write(&collector->log, LOG_INFO,
+			  "serving %s, books in %s, %u processes registered", socket_path, state,
+			  collector->books.members_count);
+	return result;
 }
 
 static void stop(struct collector *collector)

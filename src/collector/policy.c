@@ -290,7 +290,8 @@ struct policy *policy_merge(const struct policy *base, const struct policy *over
 
 	if (!policy)
 		return NULL;
-	memcpy(policy->file, base->file, sizeof(policy->file));
+	text_overlay(policy->file, sizeof(policy->file), over ? over->file : "");
+	text_overlay(policy->file, sizeof(policy->file), base->file);
 	result = overlay(policy, base);
 	if (result == 0 && over)
 		result = overlay(policy, over);

@@ -122,7 +122,8 @@ int policy_change(struct policy *policy, const char *section, const char *text,
 int policy_remove_tenant(struct policy *policy, const char *name);
 
 /*
- * base, and over it what `over` says (NULL: nothing, so this copies). Rules of base go first.
+ * base, and over it what `over` says (NULL: nothing, so this copies). Rules of base go
+ * first, and its file is named if it has one.
  * A new policy; NULL with errno ENOMEM, or E2BIG when both together name too much.
  */
 struct policy *policy_merge(const struct policy *base, const struct policy *over);

@@ -614,7 +614,7 @@ static int text_line(struct reader *reader, char *line)
 	if (!*value)
 		return fail(reader, -EINVAL, WORD " has no value", line);
 	if (has_comment(value))
-		return fail(reader, -EINVAL, "a comment needs a line of its own");
+		return fail(reader, -EINVAL, WORD ": a comment needs a line of its own", value);
 	return key_line(reader, line, value);
 }
 
@@ -698,8 +698,6 @@ int policy_read_file(struct policy *policy, const char *path, bool runtime,
 	char *text;
 	int fd, result;
 
-	if (strlen(path) >= POLICY_PATH)
-		return fail_errno(&reader, -ENAMETOOLONG);
 	fd = file_open(&reader);
 	if (fd < 0)
 		return fd;
@@ -764,8 +762,12 @@ int policy_read(struct policy *policy, const char *path, char problem[POLICY_PRO
 	const char *slash = strrchr(path, '/');
 	int parent = slash ? (int)(slash - path) + 1 : 0;
 	char directory[POLICY_PATH + sizeof("tenants.d")];
-	int result = policy_read_file(policy, path, false, problem);
+	struct reader reader = { .file = path, .problem = problem };
+	int result;
 
+	if (strlen(path) >= sizeof(policy->file))
+		return fail_errno(&reader, -ENAMETOOLONG);
+	result = policy_read_file(policy, path, false, problem);
 	if (result < 0)
 		return result;
 	snprintf(policy->file, sizeof(policy->file), "%s", path);

@@ -52,6 +52,9 @@ int proto_check(const struct proto_header *header, size_t most, char *problem, s
 			 "a message of another table of kinds, 0x%016" PRIx64
 			 "; this side has 0x%016" PRIx64,
 			 header->kinds, kinds_signature());
+	else if (!proto_message(header->type))
+		snprintf(problem, size, "a message of type %u, which does not exist",
+			 (unsigned)header->type);
 	else if (header->length < sizeof(*header) || header->length > most)
 		snprintf(problem, size,
 			 "a message of %" PRIu32 " bytes; between %zu and %zu may come",

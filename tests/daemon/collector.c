@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* Starting and asking the test's collector; see collector.h. */
+#include "collector.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+enum { START_SECONDS = 10, WAIT_SECONDS = 10 };
+
+static pid_t collector;
+
+pid_t collector_pid(void)
+{
+	return collector;
+}
+
+const char *collector_socket(void)
+{
+	static char path[PROTO_PATH];
+
+	if (!path[0])
+		snprintf(path, sizeof(path), "%s", harness_path("collector.sock"));
+	return path;
+}
+
+void collector_policy(const char *text)
+{
+	FILE *file = fopen(harness_path("policy.conf"), "w");
+
+	if (!file || fputs(text, file) < 0 || fclose(file))
+		abort();
+}
+
+static void collector_exec(const char *variables, const char *program)
+{
+	char state[128], policy[128], *line, *rest = strdup(variables);
+	int fd = open(harness_path("collector.log"), O_WRONLY | O_CREAT | O_APPEND, 0600);
+
+	dup2(fd, STDERR_FILENO);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while ((line = strsep(&rest, "\n")))
+		if (*line)
+			putenv(line);
+	snprintf(state, sizeof(state), "%s", harness_path("state"));
+	snprintf(policy, sizeof(policy), "%s", harness_path("policy.conf"));
+	execl(program, "collector_server", "--socket", collector_socket(), "--state", state,
+	      "--policy", policy, NULL);
+	_exit(126);
+}
+
+pid_t collector_start(const char *variables)
+{
+	struct proto_pong pong;
+	char program[256], problem[PROTO_PROBLEM];
+	double until = seconds_now() + START_SECONDS;
+
+	if (access(harness_path("policy.conf"), F_OK))
+		collector_policy("");
+	snprintf(program, sizeof(program), "%s/collector_server", getenv("BUILD_DIRECTORY"));
+	fflush(stdout);
+	collector = fork();
+	if (collector == 0)
+		collector_exec(variables, program);
+	while (proto_call(collector_socket(), MESSAGE_PING, NULL, &pong, NULL, 0, 100, problem) < 0 ||
+	       pong.pid != collector)
+		if (seconds_now() > until || waitpid(collector, NULL, WNOHANG) == collector) {
+			printf("the collector does not start: %s\n%s\n", problem, collector_log());
+			exit(1);
+		}
+	return collector;
+}
+
+void collector_kill(void)
+{
+	kill(collector, SIGKILL);
+	waitpid(collector, NULL, 0);
+	collector = 0;
+}
+
+int collector_stop(void)
+{
+	int status = 0;
+
+	kill(collector, SIGTERM);
+	waitpid(collector, &status, 0);
+	collector = 0;
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x: %s", (unsigned)status,
+	      collector_log());
+	return status;
+}
+
+const char *collector_log(void)
+{
+	static char text[65536];
+	int fd = open(harness_path("collector.log"), O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[length < 0 ? 0 : length] = '\0';
+	return text;
+}
+
+int collector_call(enum message type, const void *body, void *ret_body)
+{
+	char problem[PROTO_PROBLEM], unused[PROTO_REPLY_MAX];
+	struct proto_reply reply;
+	int result = proto_call(collector_socket(), type, body, ret_body ? ret_body : unused, &reply,
+				0, 1000, problem);
+
+	return result < 0 ? result : reply.status;
+}
+
+int collector_set(const char *section, const char *text)
+{
+	struct proto_change change = { 0 };
+
+	snprintf(change.section, sizeof(change.section), "%s", section);
+	snprintf(change.text, sizeof(change.text), "%s", text);
+	return collector_call(MESSAGE_SET_LIMIT, &change, NULL);
+}
+
+/* The first row, which is the total. */
+static int first_row(const void *row, void *closure)
+{
+	memcpy(closure, row, sizeof(struct proto_row));
+	return 1;
+}
+
+static struct proto_row row_of(enum message type, const struct proto_choose *choose)
+{
+	struct proto_row row = { 0 };
+	char problem[PROTO_PROBLEM];
+	int result = proto_rows(collector_socket(), type, choose, first_row, &row, 1000, problem);
+
+	CHECK(result >= 0, "%s", problem);
+	return row;
+}
+
+struct proto_row collector_tenant(const char *name)
+{
+	struct proto_choose choose = { 0 };
+
+	if (name)
+		snprintf(choose.tenant, sizeof(choose.tenant), "%s", name);
+	return row_of(MESSAGE_GET_STATS, &choose);
+}
+
+struct proto_row collector_process(pid_t pid)
+{
+	return row_of(MESSAGE_GET_PROC_STATS, &(struct proto_choose){ .pid = pid });
+}
+
+bool collector_wait_used(const char *tenant, enum kind kind, uint64_t amount)
+{
+	double until = seconds_now() + WAIT_SECONDS;
+
+	while (collector_tenant(tenant).used[kind] != amount) {
+		if (seconds_now() > until)
+			return false;
+		usleep(2000);
+	}
+	return true;
+}
