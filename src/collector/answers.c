@@ -14,13 +14,23 @@
 /* A user other than root gets no more than so much of a table that is getting full. */
 enum { SHARE_OF_TABLE = 2 };
 
+/* Whether an event is among those that a client chose. */
+static bool event_is_chosen(const void *request_body, const void *body)
+{
+	struct proto_choose choose = *(const struct proto_choose *)request_body;
+	const struct proto_event *event = body;
+
+	return (!choose.pid || event->pid == choose.pid) &&
+	       (!choose.tenant[0] || !strcmp(proto_text(choose.tenant), event->tenant));
+}
+
 const struct proto_event *collector_event(struct collector *collector,
 					  const struct proto_event *event)
 {
 	const struct proto_event *kept = events_add(&collector->events, event);
 
 	if (collector->server)
-		server_publish(collector->server, MESSAGE_EVENTS, kept);
+		server_publish(collector->server, MESSAGE_EVENTS, kept, event_is_chosen);
 	return kept;
 }
 
@@ -375,7 +385,7 @@ static void send_member(struct collector *collector, const struct request *reque
 		bool is_default = person->process_defaults >> kind & 1;
 		uint64_t policy = tenant->process_limit.total[kind];
 
-		total.granted[kind] = total.peak[kind] = books_clamp(beside->granted[kind]);
+		total.granted[kind] = books_clamp(beside->granted[kind]);
 		total.refused[kind] = beside->refused[kind];
 		total.limit[kind] = is_default && policy != SIZE_UNLIMITED ?
 					    policy :
@@ -385,7 +395,7 @@ static void send_member(struct collector *collector, const struct request *reque
 	for (uint32_t lease = beside->leases; lease != BOOKS_NOBODY;
 	     lease = books->view[lease].next_of_member)
 		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
-			total.used[kind] += grants_used(books, lease, kind);
+			total.peak[kind] = total.used[kind] += grants_shown(books, lease, kind);
 	if (!choose->device[0])
 		server_row(request, &total);
 	for (uint32_t lease = beside->leases; lease != BOOKS_NOBODY;
@@ -399,8 +409,9 @@ static void send_member(struct collector *collector, const struct request *reque
 		row = head;
 		snprintf(row.device, sizeof(row.device), "%s", name);
 		for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
-			row.used[kind] = grants_used(books, lease, kind);
-			row.granted[kind] = row.peak[kind] = books->file->lease[lease].granted[kind];
+			row.used[kind] = grants_shown(books, lease, kind);
+			row.peak[kind] = row.used[kind];
+			row.granted[kind] = books->file->lease[lease].granted[kind];
 			row.limit[kind] = tenant->process_limit.device[device][kind];
 			row.process_limit[kind] = PROTO_UNLIMITED;
 		}
@@ -551,8 +562,7 @@ static void answer_EVENTS(struct collector *collector, const struct request *req
 	const struct proto_event *event = events_from(&collector->events, 0);
 
 	for (; event; event = events_from(&collector->events, event->sequence + 1))
-		if ((!choose.pid || event->pid == choose.pid) &&
-		    (!choose.tenant[0] || !strcmp(choose.tenant, event->tenant)))
+		if (event_is_chosen(&choose, event))
 			server_row(request, event);
 	if (choose.flags & CHOOSE_FOLLOW)
 		server_subscribe(request);

@@ -358,23 +358,16 @@ unsigned books_lease_of(const struct books *books, unsigned member, unsigned usa
 	return lease;
 }
 
-static void sum_add(struct scope *scope, unsigned kind, wide change)
-{
-	scope->granted[kind] += change;
-	if (scope->granted[kind] > scope->peak[kind])
-		scope->peak[kind] = scope->granted[kind];
-}
-
 /* change may be "negative", modulo 2^128 */
 static void sums_add(struct books *books, unsigned lease, unsigned kind, wide change)
 {
 	const struct lease_view *view = &books->view[lease];
 	struct tenant *tenant = books->tenant[view->tenant];
 
-	sum_add(&books->host.total, kind, change);
-	sum_add(&books->host.device[view->device], kind, change);
-	sum_add(&tenant->all.total, kind, change);
-	sum_add(&tenant->all.device[view->device], kind, change);
+	books->host.total.granted[kind] += change;
+	books->host.device[view->device].granted[kind] += change;
+	tenant->all.total.granted[kind] += change;
+	tenant->all.device[view->device].granted[kind] += change;
 	books->member[view->member].granted[kind] += change;
 }
 

@@ -101,8 +101,8 @@ static inline uint64_t books_clamp(wide sum)
 struct scope {
 	uint64_t limit[KIND_COUNT];
 	wide granted[KIND_COUNT];
-	wide peak[KIND_COUNT];
-	wide used[KIND_COUNT]; /* as grants_measure found it last */
+	wide used[KIND_COUNT]; /* as grants_measure found it last, */
+	wide peak[KIND_COUNT]; /* and the most that it found */
 	uint64_t refused[KIND_COUNT];
 };
 

@@ -202,8 +202,10 @@ static int files_read(struct collector *collector, struct policy **ret_files,
 	struct policy *files = policy_new();
 	int result = files ? policy_read(files, collector->policy_path, problem) : -ENOMEM;
 
-	if (result == -ENOENT && !collector->policy_must_exist)
+	if (result == -ENOENT && !collector->policy_must_exist) {
+		problem[0] = '\0';
 		result = 0;
+	}
 	if (result < 0) {
 		policy_free(files);
 		return result;

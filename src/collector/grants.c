@@ -137,6 +137,15 @@ uint64_t grants_used(const struct books *books, unsigned lease, unsigned kind)
 			    granted;
 }
 
+uint64_t grants_shown(const struct books *books, unsigned lease, unsigned kind)
+{
+	const struct lease_view *view = &books->view[lease];
+
+	if (!view->used || books->tenant[view->tenant]->table->mode == MODE_ENFORCE)
+		return grants_used(books, lease, kind);
+	return LOAD(view->used[kind]);
+}
+
 /* First half of taking back: from now on nothing new is taken above what is used. */
 static void cap_lower(struct books *books, unsigned lease, unsigned kind, bool hold)
 {
@@ -209,25 +218,42 @@ void grants_settle(struct books *books, unsigned lease)
 	}
 }
 
-static void owner_forget_used(struct owner *owner)
+static void scope_forget_used(struct scope *scope)
 {
-	memset(owner->total.used, 0, sizeof(owner->total.used));
+	memset(scope->used, 0, sizeof(scope->used));
+}
+
+static void scope_note_peak(struct scope *scope)
+{
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		if (scope->used[kind] > scope->peak[kind])
+			scope->peak[kind] = scope->used[kind];
+}
+
+static void each_scope(struct owner *owner, void (*apply)(struct scope *scope))
+{
+	apply(&owner->total);
 	for (unsigned device = 0; device < LEDGER_DEVICES; device++)
-		memset(owner->device[device].used, 0, sizeof(owner->device[device].used));
+		apply(&owner->device[device]);
+}
+
+static void each_owner(struct books *books, void (*apply)(struct scope *scope))
+{
+	each_scope(&books->host, apply);
+	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
+		if (books->tenant[i])
+			each_scope(&books->tenant[i]->all, apply);
 }
 
 void grants_measure(struct books *books)
 {
-	owner_forget_used(&books->host);
-	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
-		if (books->tenant[i])
-			owner_forget_used(&books->tenant[i]->all);
+	each_owner(books, scope_forget_used);
 	for (unsigned lease = 0; lease < books->file->leases_high; lease++) {
 		const struct lease_view *view = &books->view[lease];
 
 		for (unsigned kind = 0; view->member != BOOKS_NOBODY && kind < KIND_COUNT; kind++) {
 			struct owner *tenant = &books->tenant[view->tenant]->all;
-			uint64_t used = grants_used(books, lease, kind);
+			uint64_t used = grants_shown(books, lease, kind);
 
 			books->host.total.used[kind] += used;
 			books->host.device[view->device].used[kind] += used;
@@ -235,6 +261,7 @@ void grants_measure(struct books *books)
 			tenant->device[view->device].used[kind] += used;
 		}
 	}
+	each_owner(books, scope_note_peak);
 }
 
 /* ---- giving */

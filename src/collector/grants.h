@@ -37,6 +37,10 @@ void grants_settle(struct books *books, unsigned lease);
 /* What a member uses on a lease, as far as it was granted. */
 uint64_t grants_used(const struct books *books, unsigned lease, unsigned kind);
 
+/* The same to be shown: where limits are not enforced, also what is above them. It counts
+ * against nobody, since there is only the member's word for it. */
+uint64_t grants_shown(const struct books *books, unsigned lease, unsigned kind);
+
 /* Sums what is used now, for those who look: scope.used of the host and the tenants. */
 void grants_measure(struct books *books);
 

@@ -28,6 +28,7 @@
 enum {
 	EXIT_USAGE = 2,
 	ORPHAN_US = 1000000,  /* how often orphans are looked for */
+	MEASURE_US = 1000000, /* how often use is looked at, for its peaks */
 	CHANGE_US = 50000,    /* files are read so long after the last change of one */
 	DESCRIPTORS = 65536,
 };
@@ -128,6 +129,16 @@ static int on_orphans(sd_event_source *source, uint64_t now, void *closure)
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
+static int on_measure(sd_event_source *source, uint64_t now, void *closure)
+{
+	struct collector *collector = closure;
+
+	if (collector->books.members_count)
+		grants_measure(&collector->books);
+	sd_event_source_set_time_relative(source, MEASURE_US);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
 static int on_reload(sd_event_source *source, const struct signalfd_siginfo *info, void *closure)
 {
 	sd_notify(0, "RELOADING=1");
@@ -197,6 +208,9 @@ static int loop_prepare(struct collector *collector)
 						    CLOCK_MONOTONIC, 0, 1, on_changed, collector);
 	if (result >= 0)
 		result = sd_event_source_set_enabled(collector->change_timer, SD_EVENT_OFF);
+	if (result >= 0)
+		result = sd_event_add_time_relative(event, NULL, CLOCK_MONOTONIC, MEASURE_US, 0,
+						    on_measure, collector);
 	if (result >= 0)
 		result = sd_event_add_signal(event, NULL, SIGHUP, on_reload, collector);
 	if (result >= 0)

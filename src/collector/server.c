@@ -292,7 +292,8 @@ void server_subscribe(const struct request *request)
 }
 
 /* A subscriber that does not read loses the connection, and then knows that it lost some. */
-void server_publish(struct server *server, enum message type, const void *body)
+void server_publish(struct server *server, enum message type, const void *body,
+		    server_filter *wants)
 {
 	const struct proto_message *message = proto_message(type);
 	struct proto_header header = proto_header(type, PROTO_MORE, message->reply);
@@ -300,7 +301,7 @@ void server_publish(struct server *server, enum message type, const void *body)
 
 	for (struct connection *c = server->parked.next; c != &server->parked; c = next) {
 		next = c->next;
-		if (!c->subscribed)
+		if (!c->subscribed || !wants(c->input_buffer + sizeof(header), body))
 			continue;
 		output_keep(c, &header, sizeof(header));
 		output_keep(c, body, message->reply);

@@ -55,9 +55,11 @@ void server_end(const struct request *request);
 /* Takes the descriptor over: to be called after the reply. -1 if the client is gone. */
 int server_detach(const struct request *request);
 
-/* Keeps the connection for server_publish. */
+/* Keeps the connection for server_publish, which sends to those whose request wants it. */
 void server_subscribe(const struct request *request);
-void server_publish(struct server *server, enum message type, const void *body);
+typedef bool server_filter(const void *request_body, const void *body);
+void server_publish(struct server *server, enum message type, const void *body,
+		    server_filter *wants);
 
 /* Whether the client may change things: root, the collector's own user, or of the group. */
 bool server_is_admin(const struct request *request, const char *group);

@@ -121,8 +121,8 @@ static int connection_open(struct call *call)
 
 	if (length >= sizeof(address.sun_path))
 		return fail(call, -ENAMETOOLONG,
-			    "socket %s: a path may have %zu characters, not %zu", call->path,
-			    sizeof(address.sun_path) - 1, length);
+			    "a socket's path may have %zu characters, not %zu: %s",
+			    sizeof(address.sun_path) - 1, length, call->path);
 	memcpy(address.sun_path, call->path, length);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd >= 0 && fd <= STDERR_FILENO) {
@@ -225,7 +225,6 @@ static int request_send(struct call *call)
 
 	if (call->message->request)
 		memcpy(&whole.body, call->request, call->message->request);
-	call->deadline = reply_deadline(call);
 	while (sent < whole.header.length) {
 		ssize_t part = syscall(SYS_sendto, call->connection, (char *)&whole + sent,
 				       whole.header.length - sent, MSG_NOSIGNAL, NULL, 0);
@@ -355,8 +354,8 @@ static int message_receive(struct call *call)
 		if (result)
 			return fail(call, result, "waiting for %s: %s", call->path,
 				    strerror(-result));
+		call->deadline = reply_deadline(call);
 	}
-	call->deadline = reply_deadline(call);
 	result = receive(call, &header, sizeof(header));
 	if (result)
 		return result;
@@ -386,6 +385,7 @@ static int answer_receive(struct call *call)
 			return result;
 		call->row_given = true;
 		result = call->each(&call->reply, call->closure);
+		call->deadline = reply_deadline(call);
 	} while (!result);
 	return result;
 }
@@ -407,6 +407,7 @@ static int attempt(struct call *call)
 
 	call->lost = false;
 	result = connection_open(call);
+	call->deadline = reply_deadline(call);
 	if (!result)
 		result = server_check(call);
 	if (!result)

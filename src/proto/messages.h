@@ -140,7 +140,7 @@ struct proto_row {
 	char command[PROTO_NAME]; /* of processes */
 	uint64_t used[KIND_COUNT];
 	uint64_t granted[KIND_COUNT]; /* leased: used and idle credit */
-	uint64_t peak[KIND_COUNT];    /* highest granted since the collector started */
+	uint64_t peak[KIND_COUNT];    /* highest used that the collector saw since it started */
 	uint64_t limit[KIND_COUNT];
 	uint64_t process_limit[KIND_COUNT]; /* of tenants: for each of their processes */
 	uint64_t refused[KIND_COUNT];	    /* refusals, and what warn and audit let pass */

@@ -13,7 +13,7 @@
 
 #include "harness.h"
 
-enum { START_SECONDS = 10, WAIT_SECONDS = 10 };
+enum { START_SECONDS = 30, WAIT_SECONDS = 10 };
 
 static pid_t collector;
 

@@ -2,7 +2,8 @@
 /*
  * Guarded programs and a collector: limits of tenants and of the host hold exactly
  * and refuse nobody without need, changes are in force at once, and the collector's
- * death costs nobody anything but growth. On the stand-in.
+ * death costs nobody anything but growth. On the stand-in; in the lab, where the
+ * kernel has real devices, its counts are compared too.
  */
 #include "collector.h"
 
@@ -33,6 +34,7 @@ enum {
 	WORD_TIME,
 	WORD_TENANT_LIMIT,
 	WORD_HOST_LIMIT,
+	WORD_PAUSED,
 };
 
 static uint64_t load(unsigned word)
@@ -58,7 +60,7 @@ static void words_clear(void)
 
 static void wait_for(unsigned word, uint64_t value)
 {
-	double until = seconds_now() + 30;
+	double until = seconds_now() + 120;
 
 	while (load(word) != value) {
 		if (seconds_now() > until) {
@@ -66,7 +68,7 @@ static void wait_for(unsigned word, uint64_t value)
 			       (unsigned long long)value);
 			exit(1);
 		}
-		usleep(200);
+		usleep(5000);
 	}
 }
 
@@ -75,7 +77,25 @@ static uint64_t nanoseconds(void)
 	return (uint64_t)(seconds_now() * 1e9);
 }
 
+/* The QPs that the kernel lists, or -1 where it has no RDMA device:
+ * "0: rxe0: pd 1 cq 1 qp 1 cm_id 0 mr 0 ctx 0 srq 0", a line per device. */
+static long kernel_qps(void)
+{
+	FILE *pipe = popen("env -u LD_PRELOAD rdma resource show 2>/dev/null", "re");
+	char line[256], *at;
+	long sum = -1;
+
+	while (pipe && fgets(line, sizeof(line), pipe))
+		if ((at = strstr(line, " qp ")))
+			sum = (sum < 0 ? 0 : sum) + atol(at + 4);
+	if (pipe)
+		pclose(pipe);
+	return sum;
+}
+
 /* ---- 64 processes of 4 tenants */
+
+enum { GO_ON = 1, GO_PAUSE, GO_END }; /* in WORD_GO */
 
 /* "TENANT,MOST": takes and gives back QPs, up to MOST at once, until the driver says
  * stop. What is held is counted after it was made and before it is destroyed: so the
@@ -92,8 +112,13 @@ static void run_member(const char *argument)
 	fixture = fixture_open();
 	add(WORD_READY, 1);
 	while (!load(WORD_GO))
-		usleep(100);
-	while (load(WORD_GO) == 1) {
+		usleep(5000);
+	while (load(WORD_GO) != GO_END) {
+		if (load(WORD_GO) == GO_PAUSE) {
+			add(WORD_PAUSED, 1);
+			while (load(WORD_GO) == GO_PAUSE)
+				usleep(5000);
+		}
 		if (held < most && rand_r(&seed) % 3) {
 			qp[held] = qp_make(&fixture, IBV_QPT_RC);
 			if (!qp[held]) {
@@ -135,10 +160,23 @@ static double test_seconds(double usual)
 	return set && atof(set) < usual ? atof(set) : usual;
 }
 
+/* While nobody works: what the members count themselves, the collector and the kernel. */
+static void counts_agree(long kernel_before)
+{
+	uint64_t held = load(WORD_HELD_HOST), listed = collector_tenant(NULL).used[KIND_qp];
+	long kernel = kernel_qps();
+
+	CHECK(held == listed, "held %llu, the collector says %llu", (unsigned long long)held,
+	      (unsigned long long)listed);
+	CHECK(kernel < 0 || held == (uint64_t)(kernel - kernel_before),
+	      "held %llu, the kernel says %ld", (unsigned long long)held, kernel - kernel_before);
+}
+
 static void members_run(const char *what, unsigned most, unsigned tenant_limit, unsigned host_limit,
 			bool may_refuse)
 {
 	pid_t pid[TENANTS * PER_TENANT];
+	long before = kernel_qps();
 	char line[64];
 
 	words_clear();
@@ -155,8 +193,14 @@ static void members_run(const char *what, unsigned most, unsigned tenant_limit, 
 	}
 	wait_for(WORD_READY, TENANTS * PER_TENANT);
 	store(WORD_GO, 1);
-	usleep((useconds_t)(test_seconds(4) * 1e6));
-	store(WORD_GO, 2);
+	for (int round = 0; round < 3; round++) {
+		usleep((useconds_t)(test_seconds(4) / 3 * 1e6));
+		store(WORD_GO, GO_PAUSE);
+		wait_for(WORD_PAUSED, TENANTS * PER_TENANT);
+		counts_agree(before);
+		store(WORD_PAUSED, 0);
+		store(WORD_GO, round < 2 ? GO_ON : GO_END);
+	}
 	for (unsigned i = 0; i < TENANTS * PER_TENANT; i++)
 		CHECK(spawn_wait(pid[i]) == 0, "member %u", i);
 	printf("%s: %llu made, %llu refused\n", what, (unsigned long long)load(WORD_MADE),
@@ -168,6 +212,7 @@ static void members_run(const char *what, unsigned most, unsigned tenant_limit, 
 	      (unsigned long long)load(WORD_REFUSED));
 	CHECK(collector_wait_used(NULL, KIND_qp, 0));
 	CHECK(collector_tenant(NULL).granted[KIND_qp] == 0 && collector_tenant(NULL).processes == 0);
+	CHECK(kernel_qps() == before);
 	CHECK(collector_tenant("t0").peak[KIND_qp] <= tenant_limit);
 	CHECK(collector_tenant(NULL).peak[KIND_qp] <= host_limit);
 	collector_stop();
@@ -214,7 +259,7 @@ static double takes_effect(const char *text, bool allowed)
 	uint64_t before = nanoseconds();
 
 	CHECK(collector_set("tenant default", text) == 0);
-	wait_for(WORD_MADE, allowed);
+	wait_for(WORD_MADE, allowed); /* the prober itself noted the time */
 	return (double)(load(WORD_TIME) - before) / 1e6;
 }
 
@@ -327,11 +372,10 @@ static void run_survivor(const char *argument)
 		before = nanoseconds();
 		srq = ibv_create_srq(fixture.pd, &attributes);
 		before = nanoseconds() - before;
-		CHECK(!srq && errno == EDQUOT);
+		CHECK(!srq && errno == EDQUOT, "%s, errno %d", srq ? "made" : "refused", errno);
 		CHECK(before < 2000000000u, "%.2f s", (double)before / 1e9);
 		add(WORD_READY, 1);
-		while (load(WORD_GO) == 1)
-			usleep(1000);
+		wait_for(WORD_GO, 2);
 		/* It is there again: growth is given, to who waits a second. */
 		sleep(1);
 		CHECK((srq = ibv_create_srq(fixture.pd, &attributes)) != NULL);
@@ -479,11 +523,20 @@ static void drive_scopes(void)
 
 static void drive_modes(void)
 {
+	pid_t pid;
+
 	collector_policy("[default]\nqp = 2\nmode = audit\n");
 	collector_start("");
 	log_clear();
 	expect("exactly:64", "QUIET=0");
 	CHECK(!strstr(stderr_text(), "qp used"), "%s", stderr_text());
+	words_clear();
+	pid = spawn_start("exactly:64w", "TRANSPORT=lease");
+	wait_for(WORD_READY, 1);
+	CHECK(collector_tenant("default").used[KIND_qp] == 64);
+	CHECK(collector_tenant("default").granted[KIND_qp] == 2);
+	kill(pid, SIGKILL);
+	spawn_wait(pid);
 	CHECK(collector_set("default", "mode = warn\n") == 0);
 	expect("exactly:64", "QUIET=0");
 	CHECK(strstr(stderr_text(), "over limit, allowed: ibv_create_qp: tenant=default"), "%s",
@@ -534,8 +587,9 @@ static void run_closer(const char *argument)
 	struct ibv_qp *qp = qp_make(&fixture, IBV_QPT_RC);
 
 	CHECK(qp != NULL);
-	for (int fd = 3; fd < 256; fd++)
-		close(fd);
+	for (int fd = 3; fd < 256; fd++) /* all but the device's own */
+		if (fd != fixture.context->cmd_fd && fd != fixture.context->async_fd)
+			close(fd);
 	for (int i = 0; i < 100; i++)
 		CHECK(open("/dev/null", O_RDONLY) >= 0);
 	CHECK(qp_make(&fixture, IBV_QPT_RC) != NULL);

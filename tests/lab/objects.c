@@ -5,6 +5,7 @@
  * on each device separately.
  * Usage: objects steps          every kind of object, counts compared
  *        objects hold N         N QPs and N MRs on the first device, then waits
+ *        objects heir N         the same, with a forked child that waits too
  *        objects ledger DEVICE  what living processes hold there, by the ledger
  */
 #include <errno.h>
@@ -360,7 +361,7 @@ static int steps(struct ibv_device **list)
 	return failures ? 1 : 0;
 }
 
-static __attribute__((noreturn)) void hold(struct ibv_device *device, unsigned count)
+static __attribute__((noreturn)) void hold(struct ibv_device *device, unsigned count, bool heir)
 {
 	struct resources r = resources_open(device);
 	char *memory = malloc((size_t)count * 4096);
@@ -370,6 +371,12 @@ static __attribute__((noreturn)) void hold(struct ibv_device *device, unsigned c
 		must(ibv_reg_mr(r.pd, memory + (size_t)i * 4096, 4096, 0), "an MR");
 	}
 	printf("holding %u QPs and %u MRs\n", count, count);
+	if (heir) {
+		pid_t child = fork();
+
+		if (child > 0)
+			printf("heir %d\n", (int)child);
+	}
 	fflush(stdout);
 	for (;;)
 		pause();
@@ -384,7 +391,9 @@ int main(int argc, char **argv)
 	if (argc == 3 && !strcmp(argv[1], "ledger"))
 		return ledger_show(argv[2]);
 	if (argc == 3 && !strcmp(argv[1], "hold") && list && count)
-		hold(list[0], (unsigned)atoi(argv[2]));
+		hold(list[0], (unsigned)atoi(argv[2]), false);
+	if (argc == 3 && !strcmp(argv[1], "heir") && list && count)
+		hold(list[0], (unsigned)atoi(argv[2]), true);
 	if (!list || count < DEVICES) {
 		printf("skipped: this needs two RDMA devices, there are %d\n", list ? count : 0);
 		return 77;

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* Changes of the policy in force; see change.h. */
+#include "cli/change.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/collector.h"
+#include "cli/form.h"
+#include "cli/page.h"
+
+static bool one_line(const char *text)
+{
+	while (*text && !iscntrl((unsigned char)*text))
+		text++;
+	return !*text;
+}
+
+int change_tenant(const struct cli *cli, const char *name, struct proto_change *ret_change)
+{
+	if (!*name || strlen(name) >= PROTO_NAME || !one_line(name))
+		return cli_fail(cli, CLI_USAGE, "'%s' cannot be the name of a tenant", name);
+	*ret_change = (struct proto_change){ .section = "tenant " };
+	strcat(ret_change->section, name);
+	return CLI_OK;
+}
+
+int change_section(const struct cli *cli, struct proto_change *ret_change, unsigned *ret_words)
+{
+	static const char *const plain[] = { "host", "default" };
+	const char *word = cli->count ? cli->operand[0] : "";
+
+	for (unsigned i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
+		if (!strcmp(word, plain[i])) {
+			*ret_change = (struct proto_change){ .text = "" };
+			strcpy(ret_change->section, word);
+			*ret_words = 1;
+			return CLI_OK;
+		}
+	if (strcmp(word, "tenant") || cli->count < 2)
+		return cli_fail(cli, CLI_USAGE,
+				"%s needs to know whose: host, default or tenant NAME",
+				cli->command->name);
+	*ret_words = 2;
+	return change_tenant(cli, cli->operand[1], ret_change);
+}
+
+int change_line(const struct cli *cli, struct proto_change *change, const char *key,
+		const char *value)
+{
+	size_t used = strlen(change->text);
+	int length;
+
+	if (!one_line(key) || !one_line(value))
+		return cli_fail(cli, CLI_USAGE, "'%s = %s' is not one line", key, value);
+	length =
+		snprintf(change->text + used, sizeof(change->text) - used, "%s = %s\n", key, value);
+	if ((size_t)length >= sizeof(change->text) - used)
+		return cli_fail(cli, CLI_USAGE, "that is too much at once: at '%s'", key);
+	return CLI_OK;
+}
+
+int change_assignment(const struct cli *cli, struct proto_change *change, const char *word)
+{
+	const char *equals = strchr(word, '=');
+	char key[PROTO_TEXT];
+
+	if (!equals || equals == word || !equals[1])
+		return cli_fail(cli, CLI_USAGE, "'%s' is not KEY=VALUE", word);
+	snprintf(key, sizeof(key), "%.*s", (int)(equals - word), word);
+	return change_line(cli, change, key, equals + 1);
+}
+
+int change_send(const struct cli *cli, enum message type, const struct proto_change *change)
+{
+	struct page page;
+	int result = collector_ask(cli, type, change, NULL);
+
+	if (result)
+		return result;
+	page_begin(&page, cli);
+	page_json(&page, "section", form_json_text(change->section));
+	return page_end(&page);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* What subcommands share: failing, counting operands, memory; see cli.h. */
+#include "cli/cli.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/size.h"
+#include "cli/form.h"
+#include "cli/page.h"
+
+const char *cli_value(const struct given *option)
+{
+	return option->count ? option->value[option->count - 1] : NULL;
+}
+
+void *cli_memory(void *pointer)
+{
+	static const char complaint[] = CLI_NAME ": out of memory\n";
+
+	if (pointer)
+		return pointer;
+	if (write(STDERR_FILENO, complaint, sizeof(complaint) - 1) < 0)
+		_exit(CLI_WRONG);
+	_exit(CLI_WRONG);
+}
+
+static int vfail(const struct cli *cli, int status, const char *format, va_list arguments)
+{
+	char *sentence;
+
+	if (vasprintf(&sentence, format, arguments) < 0)
+		cli_memory(NULL);
+	if (cli->options.json.count) {
+		page_json_line(cli_memory(json_pack("{s:o}", "error", form_json_text(sentence))));
+	} else {
+		char *printable = form_printable(sentence, NULL);
+
+		fflush(stdout);
+		fprintf(stderr, "%s: %s\n", CLI_NAME, printable);
+		free(printable);
+	}
+	free(sentence);
+	return cli->command && cli->command->starts ? CLI_RUN : status;
+}
+
+int cli_fail(const struct cli *cli, int status, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	status = vfail(cli, status, format, arguments);
+	va_end(arguments);
+	return status;
+}
+
+int cli_operands(const struct cli *cli, unsigned least, unsigned most)
+{
+	if (cli->count < least)
+		return cli_fail(cli, CLI_USAGE, "something is missing: %s %s %s", CLI_NAME,
+				cli->command->name, cli->command->synopsis);
+	if (cli->count > most)
+		return cli_fail(cli, CLI_USAGE, "%s does not know what to do with '%s'",
+				cli->command->name, cli->operand[most]);
+	return CLI_OK;
+}
+
+int cli_one_of(const struct cli *cli, const char *option, const char *word,
+	       const struct words *words)
+{
+	char all[256] = "";
+
+	for (unsigned i = 0; i < words->count; i++) {
+		if (!strcmp(word, words->word[i]))
+			return CLI_OK;
+		snprintf(strchr(all, '\0'), sizeof(all) - strlen(all), "%s%s", i ? ", " : "",
+			 words->word[i]);
+	}
+	return cli_fail(cli, CLI_USAGE, "option --%s is one of %s; not '%s'", option, all, word);
+}
+
+int cli_pid(const struct cli *cli, const char *text, size_t length, int32_t *ret_pid)
+{
+	uint64_t pid;
+
+	if (size_parse(text, length, 1, false, &pid) < 0 || pid < 1 || pid > INT32_MAX)
+		return cli_fail(cli, CLI_USAGE, "'%.*s' is not a process ID", (int)length, text);
+	*ret_pid = (int32_t)pid;
+	return CLI_OK;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* Asking the collector, and what its failures mean for the user; see collector.h. */
+#include "cli/collector.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+int collector_path(const struct cli *cli, char ret_path[PROTO_PATH])
+{
+	const char *chosen = cli_value(&cli->options.socket);
+
+	if (!chosen)
+		chosen = getenv(PROTO_SOCKET_VARIABLE);
+	if (proto_socket_path(chosen, ret_path) < 0)
+		return cli_fail(cli, CLI_USAGE, "%s: a socket's path has less than %d characters",
+				chosen, PROTO_PATH);
+	return CLI_OK;
+}
+
+static const struct {
+	int error;
+	int status;
+} outcomes[] = {
+	{ -ECONNREFUSED, CLI_ABSENT }, { -ECONNRESET, CLI_ABSENT }, { -ETIMEDOUT, CLI_ABSENT },
+	{ -EPROTO, CLI_ABSENT },       { -EPERM, CLI_FORBIDDEN },   { -EACCES, CLI_FORBIDDEN },
+};
+
+static int outcome(const char *path, int error)
+{
+	struct proto_pong pong;
+	char problem[PROTO_PROBLEM];
+
+	/* Either there is no socket, or a collector that knows no such thing. */
+	if (error == -ENOENT)
+		return proto_call(path, MESSAGE_PING, NULL, &pong, NULL, 0, 0, problem) < 0 ?
+			       CLI_ABSENT :
+			       CLI_WRONG;
+	for (unsigned i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++)
+		if (outcomes[i].error == error)
+			return outcomes[i].status;
+	return CLI_WRONG;
+}
+
+int collector_ask(const struct cli *cli, enum message type, const void *body, void *ret_body)
+{
+	char path[PROTO_PATH], problem[PROTO_PROBLEM];
+	int result = collector_path(cli, path);
+
+	if (result)
+		return result;
+	result = proto_call(path, type, body, ret_body, NULL, 0, 0, problem);
+	return result < 0 ? cli_fail(cli, outcome(path, result), "%s", problem) : CLI_OK;
+}
+
+int collector_rows(const struct cli *cli, enum message type, const struct proto_choose *choose,
+		   proto_row_function *each, void *closure)
+{
+	char path[PROTO_PATH], problem[PROTO_PROBLEM];
+	int result = collector_path(cli, path);
+
+	if (result)
+		return result;
+	result = proto_rows(path, type, choose, each, closure, 0, problem);
+	return result < 0 ? cli_fail(cli, outcome(path, result), "%s", problem) : result;
+}

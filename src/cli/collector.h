@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Asking the collector on behalf of a subcommand. Failures are told to the user
+ * here and come back as exit statuses, so that a subcommand only passes them on.
+ */
+#ifndef CLI_COLLECTOR_H
+#define CLI_COLLECTOR_H
+
+#include "cli/cli.h"
+#include "proto/client.h"
+
+/* The socket that options and environment name. */
+int collector_path(const struct cli *cli, char ret_path[PROTO_PATH]);
+
+/* One reply; *ret_body is of the type that messages.def has. */
+int collector_ask(const struct cli *cli, enum message type, const void *body, void *ret_body);
+
+/* Replies in rows. What the function returns is the result, unless the collector fails. */
+int collector_rows(const struct cli *cli, enum message type, const struct proto_choose *choose,
+		   proto_row_function *each, void *closure);
+
+#endif

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * doctor: one line for each thing that has to be right on a host before programs
+ * are guarded, and what to do where it is not. A check is a row of the table at the
+ * end; it may find that it has nothing to say, and none of them changes anything.
+ */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/collector.h"
+#include "cli/form.h"
+#include "cli/library.h"
+#include "cli/page.h"
+
+#define DEVICES "/sys/class/infiniband"
+#define NODES "/dev/infiniband"
+#define PRELOAD_FILE "/etc/ld.so.preload"
+
+enum { FINDING_TEXT = PATH_MAX + 512 };
+
+static const struct level {
+	const char *name;
+	const char *title;
+	const char *colour;
+} fine = { "ok", "OK", COLOUR_GOOD }, doubtful = { "warn", "WARN", COLOUR_WARNING },
+  broken = { "fail", "FAIL", COLOUR_BAD };
+
+struct finding {
+	const char *check;
+	const struct level *level; /* NULL: nothing to say */
+	char text[FINDING_TEXT];
+	const char *hint;
+};
+
+/* What several checks want to know. */
+struct facts {
+	char path[PROTO_PATH]; /* of the collector's socket */
+	int answer;	       /* of the collector to a PING: 0 or -errno, */
+	struct proto_pong pong;
+	char problem[PROTO_PROBLEM];
+};
+
+static void level_show(const struct form *form, const void *field, struct cell *ret_cell)
+{
+	const struct level *level = *(const struct level *const *)field;
+
+	cell_print(ret_cell, level->colour, "%s", level->title);
+}
+
+static json_t *level_json(const struct form *form, const void *field)
+{
+	return form_json_text((*(const struct level *const *)field)->name);
+}
+
+static const struct form form_level = { .show = level_show, .json = level_json };
+
+static void finding_show(const struct form *form, const void *field, struct cell *ret_cell)
+{
+	const struct finding *finding = field;
+
+	cell_print(ret_cell, NULL, "%s%s%s", finding->text, finding->hint ? "; " : "",
+		   finding->hint ? finding->hint : "");
+}
+
+static const struct form form_finding = { .show = finding_show };
+
+static const struct column finding_columns[] = {
+	COLUMN(struct finding, level, "level", "", form_level),
+	COLUMN(struct finding, check, "check", "", form_string),
+	COLUMN(struct finding, text, "text", NULL, form_text),
+	COLUMN(struct finding, hint, "hint", NULL, form_string),
+	{ .title = "", .form = &form_finding, .flows = true },
+	COLUMNS_END,
+};
+
+static void find(struct finding *finding, const struct level *level, const char *hint,
+		 const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+static void find(struct finding *finding, const struct level *level, const char *hint,
+		 const char *format, ...)
+{
+	va_list arguments;
+
+	finding->level = level;
+	finding->hint = hint;
+	va_start(arguments, format);
+	vsnprintf(finding->text, sizeof(finding->text), format, arguments);
+	va_end(arguments);
+}
+
+/* ---- the library */
+
+/* Loads it in a child, which may die of it; "" or what the loader says. */
+static void try_loading(const char *path, char *ret_problem, size_t size)
+{
+	int fds[2], status = 0;
+	ssize_t length = 0;
+	pid_t child;
+
+	*ret_problem = '\0';
+	if (pipe2(fds, O_CLOEXEC))
+		return;
+	child = fork();
+	if (child == 0) {
+		const char *problem = dlopen(path, RTLD_NOW | RTLD_LOCAL) ? "" : dlerror();
+
+		length = write(fds[1], problem, strlen(problem));
+		_exit(length < 0);
+	}
+	close(fds[1]);
+	if (child > 0) {
+		length = TEMP_FAILURE_RETRY(read(fds[0], ret_problem, size - 1));
+		ret_problem[length > 0 ? length : 0] = '\0';
+		TEMP_FAILURE_RETRY(waitpid(child, &status, 0));
+	}
+	close(fds[0]);
+	if (WIFSIGNALED(status))
+		snprintf(ret_problem, size, "%s: loading it ends with signal %d", path,
+			 WTERMSIG(status));
+}
+
+static void check_library(const struct facts *facts, struct finding *finding)
+{
+	char path[PATH_MAX], problem[LIBRARY_PROBLEM];
+
+	if (library_find(path, problem) < 0) {
+		find(finding, &broken, "no program can be guarded without it", "%s", problem);
+		return;
+	}
+	try_loading(path, problem, sizeof(problem));
+	if (*problem)
+		find(finding, &broken, "install the one that was built for this system", "%s",
+		     problem);
+	else
+		find(finding, &fine, NULL, "%s can be loaded", path);
+}
+
+static bool file_names_library(const char *path)
+{
+	char line[PATH_MAX + 1];
+	FILE *file = fopen(path, "re");
+	bool found = false;
+
+	while (file && !found && fgets(line, sizeof(line), file))
+		found = strstr(line, LIBRARY_FILE);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static void check_preload(const struct facts *facts, struct finding *finding)
+{
+	const char *variable = getenv("LD_PRELOAD");
+
+	if (file_names_library(PRELOAD_FILE))
+		find(finding, &fine, NULL, "%s has the library for every program", PRELOAD_FILE);
+	else if (variable && strstr(variable, LIBRARY_FILE))
+		find(finding, &fine, NULL,
+		     "LD_PRELOAD has the library for programs started from here");
+	else
+		find(finding, &doubtful,
+		     "only programs that are started by '" CLI_NAME " run' are guarded",
+		     "neither LD_PRELOAD nor %s names the library", PRELOAD_FILE);
+}
+
+/* ---- the collector */
+
+static bool nobody_there(const struct facts *facts)
+{
+	return facts->answer == -ENOENT || facts->answer == -ECONNREFUSED;
+}
+
+static void check_collector(const struct facts *facts, struct finding *finding)
+{
+	if (!facts->answer)
+		find(finding, &fine, NULL, "pid %d at %s, version %s", (int)facts->pong.pid,
+		     facts->path, facts->pong.version);
+	else if (nobody_there(facts))
+		find(finding, &doubtful,
+		     "without one every user keeps books of their own, by the limits of the environment",
+		     "%s", facts->problem);
+	else
+		find(finding, &broken, "no process gets more than it has until this is put right",
+		     "%s", facts->problem);
+}
+
+static void check_socket(const struct facts *facts, struct finding *finding)
+{
+	struct stat status;
+
+	if (lstat(facts->path, &status))
+		return;
+	if (!S_ISSOCK(status.st_mode))
+		find(finding, &broken, "remove it and start collector_server", "%s is not a socket",
+		     facts->path);
+	else if (status.st_uid != 0 && status.st_uid != geteuid())
+		find(finding, &broken,
+		     "somebody may have put it there to be taken for the collector",
+		     "%s belongs to user %u", facts->path, (unsigned)status.st_uid);
+	else if (facts->answer == -ECONNREFUSED)
+		find(finding, &broken, "start collector_server, or remove it",
+		     "%s is stale: nobody listens there", facts->path);
+	else
+		find(finding, &fine, NULL, "%s belongs to user %u, mode %04o", facts->path,
+		     (unsigned)status.st_uid, (unsigned)status.st_mode & 07777);
+}
+
+static void check_protocol(const struct facts *facts, struct finding *finding)
+{
+	if (facts->answer == -EPROTO)
+		find(finding, &broken, "install command, library and collector of one version",
+		     "%s", facts->problem);
+	else if (!facts->answer && strcmp(facts->pong.version, CLI_VERSION))
+		find(finding, &doubtful, "start the collector again after an update",
+		     "the collector is of version %s, this command of %s", facts->pong.version,
+		     CLI_VERSION);
+	else if (!facts->answer)
+		find(finding, &fine, NULL, "both sides speak version %d", PROTO_VERSION);
+}
+
+static void check_policy(const struct facts *facts, struct finding *finding)
+{
+	if (facts->answer)
+		return;
+	if (facts->pong.problem[0])
+		find(finding, &broken,
+		     "the policy before it is still in force; put it right, then '" CLI_NAME
+		     " reload'",
+		     "%s", facts->pong.problem);
+	else if (!facts->pong.policy[0])
+		find(finding, &doubtful, "only what commands have set is limited",
+		     "the collector has no policy file");
+	else
+		find(finding, &fine, NULL, "%s is in force", facts->pong.policy);
+}
+
+/* ---- the host */
+
+/* The names in a directory, with spaces between, and how many. */
+static int names_in(const char *path, char *ret_names, size_t size)
+{
+	DIR *directory = opendir(path);
+	struct dirent *entry;
+	int count = 0;
+
+	*ret_names = '\0';
+	if (!directory)
+		return 0;
+	while ((entry = readdir(directory))) {
+		size_t used = strlen(ret_names);
+
+		if (entry->d_name[0] != '.')
+			snprintf(ret_names + used, size - used, "%s%s", count++ ? " " : "",
+				 entry->d_name);
+	}
+	closedir(directory);
+	return count;
+}
+
+static void check_devices(const struct facts *facts, struct finding *finding)
+{
+	char names[FINDING_TEXT / 2];
+
+	if (names_in(DEVICES, names, sizeof(names)) > 0)
+		find(finding, &fine, NULL, "%s", names);
+	else
+		find(finding, &doubtful,
+		     "load the card's driver, or 'rdma link add rxe0 type rxe netdev ...'",
+		     "there is no RDMA device in %s", DEVICES);
+}
+
+static void check_nodes(const struct facts *facts, struct finding *finding)
+{
+	char names[FINDING_TEXT / 2], path[PATH_MAX], *rest = names, *name;
+	const struct level *missing = names_in(DEVICES, names, sizeof(names)) > 0 ? &broken :
+										    &doubtful;
+	int count = names_in(NODES, names, sizeof(names)), found = 0;
+
+	while (count > 0 && (name = strsep(&rest, " "))) {
+		if (strncmp(name, "uverbs", 6))
+			continue;
+		found++;
+		snprintf(path, sizeof(path), "%s/%s", NODES, name);
+		if (access(path, R_OK | W_OK)) {
+			find(finding, &broken, "programs of this user cannot open the device",
+			     "%s: %s", path, strerror(errno));
+			return;
+		}
+	}
+	if (found)
+		find(finding, &fine, NULL, "%d in %s, and this user may open them", found, NODES);
+	else
+		find(finding, missing, "load ib_uverbs, and pass the directory to containers",
+		     "there is no uverbs node in %s", NODES);
+}
+
+static bool may_lock_memory(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	return !syscall(SYS_capget, &header, data) &&
+	       data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective & CAP_TO_MASK(CAP_IPC_LOCK);
+}
+
+static void check_memlock(const struct facts *facts, struct finding *finding)
+{
+	const struct kind_row bytes = { .unit = UNIT_BYTES };
+	struct rlimit limit;
+	char text[AMOUNT_TEXT];
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit))
+		return;
+	if (limit.rlim_cur == RLIM_INFINITY || may_lock_memory())
+		find(finding, &fine, NULL, "locked memory is not limited");
+	else
+		find(finding, &doubtful,
+		     "beyond it memory regions fail with ENOMEM, which is not our refusal; see ulimit -l",
+		     "locked memory is limited to %s",
+		     amount_text(&(struct amount){ limit.rlim_cur, &bytes }, text));
+}
+
+/* The file in which processes keep books without a collector; see librdma_intercept(7). */
+static void check_memory(const struct facts *facts, struct finding *finding)
+{
+	const char *name = getenv("RDMA_INTERCEPT_SHM_NAME");
+	const char *mode = getenv("RDMA_INTERCEPT_SHM_MODE");
+	bool shared = mode && strtoul(mode, NULL, 8) & 066;
+	char own[40] = "rdma_intercept_shm", path[PATH_MAX];
+	struct stat status;
+
+	if (geteuid() != 0 && !shared)
+		snprintf(strchr(own, '\0'), 16, ".%u", (unsigned)geteuid());
+	snprintf(path, sizeof(path), "/dev/shm/%s", name && *name ? name : own);
+	if (lstat(path, &status))
+		find(finding, &fine, NULL, "%s is not there yet", path);
+	else if (!S_ISREG(status.st_mode))
+		find(finding, &broken, "remove it", "%s is not a regular file", path);
+	else if (status.st_uid != geteuid() && !shared)
+		find(finding, &broken, "the library will not use it; remove it",
+		     "%s belongs to user %u", path, (unsigned)status.st_uid);
+	else if (status.st_mode & 066)
+		find(finding, &doubtful, "whoever may write it can change all counts and limits",
+		     "%s has mode %04o", path, (unsigned)status.st_mode & 07777);
+	else
+		find(finding, &fine, NULL, "%s belongs to user %u, mode %04o", path,
+		     (unsigned)status.st_uid, (unsigned)status.st_mode & 07777);
+}
+
+static const struct {
+	const char *name;
+	void (*check)(const struct facts *facts, struct finding *finding);
+} checks[] = {
+	{ "library", check_library },	  { "preload", check_preload },
+	{ "collector", check_collector }, { "socket", check_socket },
+	{ "protocol", check_protocol },	  { "policy", check_policy },
+	{ "devices", check_devices },	  { "nodes", check_nodes },
+	{ "memlock", check_memlock },	  { "shared memory", check_memory },
+};
+
+int command_doctor(const struct cli *cli)
+{
+	struct list findings = { .size = sizeof(struct finding) };
+	struct facts facts = { .answer = 0 };
+	struct page page;
+	int result = cli_operands(cli, 0, 0);
+
+	if (!result)
+		result = collector_path(cli, facts.path);
+	if (result)
+		return result;
+	facts.answer =
+		proto_call(facts.path, MESSAGE_PING, NULL, &facts.pong, NULL, 0, 0, facts.problem);
+	proto_text(facts.pong.version);
+	proto_text(facts.pong.policy);
+	proto_text(facts.pong.problem);
+	for (unsigned i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+		struct finding *finding = list_add(&findings);
+
+		finding->check = checks[i].name;
+		checks[i].check(&facts, finding);
+		if (finding->level == &broken)
+			result = CLI_WRONG;
+		if (!finding->level)
+			findings.count--;
+	}
+	page_begin(&page, cli);
+	page_table(&page, "checks", finding_columns, &findings);
+	page_end(&page);
+	free(findings.row);
+	return result;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* Events of the collector, and the subcommand events; see event.h. */
+#include "cli/event.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/collector.h"
+#include "cli/page.h"
+#include "cli/vocabulary.h"
+
+static const struct event_type {
+	const char *name;
+	const char *colour;
+	bool at_limit; /* it has a kind, a scope and amounts */
+} types[EVENT_TYPES] = {
+	[EVENT_REFUSED] = { "refused", COLOUR_BAD, true },
+	[EVENT_TOLERATED] = { "tolerated", COLOUR_WARNING, true },
+	[EVENT_JOINED] = { "joined", NULL, false },
+	[EVENT_LEFT] = { "left", NULL, false },
+	[EVENT_DIED] = { "died", NULL, false },
+	[EVENT_ORPHANED] = { "orphaned", COLOUR_WARNING, false },
+	[EVENT_LIMITS] = { "limits", NULL, false },
+	[EVENT_RELOADED] = { "reloaded", NULL, false },
+	[EVENT_RELOAD_FAILED] = { "reload_failed", COLOUR_BAD, false },
+};
+
+static const struct event_type *type_of(uint32_t type)
+{
+	static const struct event_type unknown = { "unknown", NULL, false };
+
+	return type < EVENT_TYPES && types[type].name ? &types[type] : &unknown;
+}
+
+static void type_show(const struct form *form, const void *field, struct cell *ret_cell)
+{
+	const struct event_type *type = type_of(*(const uint32_t *)field);
+
+	cell_print(ret_cell, type->colour, "%s", type->name);
+}
+
+static json_t *type_json(const struct form *form, const void *field)
+{
+	return form_json_text(type_of(*(const uint32_t *)field)->name);
+}
+
+static const struct form form_type = { .show = type_show, .json = type_json };
+
+/* The whole event in words. */
+static void sentence_show(const struct form *form, const void *field, struct cell *ret_cell)
+{
+	const struct event *event = field;
+	char used[AMOUNT_TEXT], wanted[AMOUNT_TEXT], limit[AMOUNT_TEXT];
+
+	if (!event->kind) {
+		cell_print(ret_cell, NULL, "%s", event->given.text);
+		return;
+	}
+	cell_print(ret_cell, NULL, "%s used %s/%s, wanted %s more, limit of the %s%s, event %s",
+		   event->kind, amount_text(&event->used, used), amount_text(&event->limit, limit),
+		   amount_text(&event->wanted, wanted), event->scope,
+		   event->given.own ? " (its own)" : "", event->id);
+}
+
+static const struct form form_sentence = { .show = sentence_show };
+
+const struct column event_columns[] = {
+	COLUMN(struct event, given.sequence, "sequence", NULL, form_count),
+	COLUMN(struct event, given.time_ns, "time", "time", form_time, .least = 19),
+	COLUMN(struct event, given.type, "type", "event", form_type, .least = 13),
+	COLUMN(struct event, given.tenant, "tenant", "tenant", form_text, .least = 12),
+	COLUMN(struct event, given.pid, "pid", "pid", form_pid, .least = 7),
+	COLUMN(struct event, given.device, "device", "device", form_text, .least = 8),
+	COLUMN(struct event, id, "id", NULL, form_text),
+	COLUMN(struct event, kind, "kind", NULL, form_string),
+	COLUMN(struct event, used, "used", NULL, form_amount),
+	COLUMN(struct event, wanted, "wanted", NULL, form_amount),
+	COLUMN(struct event, limit, "limit", NULL, form_amount),
+	COLUMN(struct event, scope, "scope", NULL, form_string),
+	COLUMN(struct event, given.own, "own", NULL, form_flag),
+	COLUMN(struct event, given.text, "text", NULL, form_text),
+	{ .title = "what", .form = &form_sentence, .least = 1, .flows = true },
+	COLUMNS_END,
+};
+
+void event_read(struct event *event, const struct proto_event *given)
+{
+	const struct kind_row *kind;
+
+	*event = (struct event){ .given = *given };
+	proto_text(event->given.tenant);
+	proto_text(event->given.device);
+	proto_text(event->given.text);
+	if (!type_of(given->type)->at_limit || given->kind >= KIND_COUNT ||
+	    !vocabulary_scope(given->scope))
+		return;
+	kind = &kind_rows[given->kind];
+	event->kind = kind->name;
+	event->scope = vocabulary_scope(given->scope);
+	event->used = (struct amount){ given->used, kind };
+	event->wanted = (struct amount){ given->wanted, kind };
+	event->limit = (struct amount){ given->limit, kind };
+	snprintf(event->id, sizeof(event->id), "%" PRId32 "-%" PRIu64, given->pid, given->number);
+}
+
+/* ---- the subcommand */
+
+static int append(const void *row, void *list)
+{
+	event_read(list_add(list), row);
+	return 0;
+}
+
+static int print_at_once(const void *row, void *closure)
+{
+	const struct cli *cli = closure;
+	struct event event;
+
+	event_read(&event, row);
+	if (cli->options.json.count)
+		page_json_line(table_json_record(event_columns, &event));
+	else
+		table_print_line(&cli->screen, event_columns, &event);
+	/* Nobody reads any more; main says so. */
+	return fflush(stdout) ? CLI_WRONG : CLI_OK;
+}
+
+int command_events(const struct cli *cli)
+{
+	bool follow = cli->options.follow.count;
+	const struct proto_choose choose = { .flags = follow ? CHOOSE_FOLLOW : 0 };
+	struct list events = { .size = sizeof(struct event) };
+	struct page page;
+	int result = cli_operands(cli, 0, 0);
+
+	if (result)
+		return result;
+	if (follow)
+		return collector_rows(cli, MESSAGE_EVENTS, &choose, print_at_once, (void *)cli);
+	result = collector_rows(cli, MESSAGE_EVENTS, &choose, append, &events);
+	if (!result) {
+		page_begin(&page, cli);
+		page_table(&page, "events", event_columns, &events);
+		result = page_end(&page);
+	}
+	free(events.row);
+	return result;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* An event of the collector, in the form in which it is shown. */
+#ifndef CLI_EVENT_H
+#define CLI_EVENT_H
+
+#include "cli/form.h"
+#include "cli/table.h"
+#include "proto/messages.h"
+
+struct event {
+	struct proto_event given;
+	char id[32]; /* PID-NUMBER of a refusal; "" for other events, as for all below: */
+	const char *kind;
+	const char *scope;
+	struct amount used, wanted, limit;
+};
+
+extern const struct column event_columns[];
+
+void event_read(struct event *event, const struct proto_event *given);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * explain: where a process belongs and by which rule; and for one of its
+ * refusals, what was in the way and what can be done about it.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "cli/collector.h"
+#include "cli/event.h"
+#include "cli/page.h"
+#include "cli/vocabulary.h"
+
+struct identity {
+	int32_t pid;
+	struct proto_explanation given;
+};
+
+static const struct form form_rule = {
+	.show = form_text_show,
+	.json = form_text_json,
+	.nothing = "none matches",
+};
+
+static const struct column identity_columns[] = {
+	COLUMN(struct identity, pid, "pid", "pid", form_pid),
+	COLUMN(struct identity, given.registered, "registered", "registered", form_flag),
+	COLUMN(struct identity, given.uid, "uid", "uid", form_number),
+	COLUMN(struct identity, given.gid, "gid", "gid", form_number),
+	COLUMN(struct identity, given.cgroup, "cgroup", "cgroup", form_text),
+	COLUMN(struct identity, given.container, "container", "container", form_text),
+	COLUMN(struct identity, given.job, "job", "job", form_text),
+	COLUMN(struct identity, given.rule, "rule", "rule", form_rule),
+	COLUMN(struct identity, given.tenant, "tenant", "tenant", form_text),
+	COLUMNS_END,
+};
+
+static int parse(const struct cli *cli, const char *text, struct proto_ask *ret_ask)
+{
+	size_t length = strcspn(text, "-");
+	const char *number = text + length + 1;
+
+	*ret_ask = (struct proto_ask){ .number = 0 };
+	if (text[length] && (size_parse(number, strlen(number), 1, false, &ret_ask->number) < 0 ||
+			     ret_ask->number == 0))
+		return cli_fail(cli, CLI_USAGE, "'%s' is neither PID nor PID-NUMBER", text);
+	return cli_pid(cli, text, length, &ret_ask->pid);
+}
+
+static void advise(struct page *page, const struct event *event)
+{
+	const struct limit_place *place = vocabulary_place(event->given.scope);
+	char key[LIMIT_KEY];
+
+	if (event->given.own) {
+		page_sentence(page, "advice",
+			      "The program's own environment (RDMA_INTERCEPT_*) sets this limit: "
+			      "raise it there, or let the program free some.");
+		return;
+	}
+	vocabulary_key(place->of_each_process, place->on_device ? event->given.device : "",
+		       event->kind, key);
+	page_sentence(page, "advice",
+		      "Free some, or raise the limit: %s limit set %s%s %s=%" PRIu64, CLI_NAME,
+		      place->of_host ? "host" : "tenant ",
+		      place->of_host ? "" : event->given.tenant, key,
+		      event->used.value + event->wanted.value);
+}
+
+int command_explain(const struct cli *cli)
+{
+	struct identity identity;
+	struct proto_ask ask;
+	struct event event;
+	struct page page;
+	int result = cli_operands(cli, 1, 1);
+
+	if (!result)
+		result = parse(cli, cli->operand[0], &ask);
+	if (!result)
+		result = collector_ask(cli, MESSAGE_EXPLAIN, &ask, &identity.given);
+	if (result)
+		return result;
+	if (ask.number && !identity.given.has_event)
+		return cli_fail(cli, CLI_WRONG, "the collector remembers no event %s",
+				cli->operand[0]);
+	identity.pid = ask.pid;
+	proto_text(identity.given.tenant);
+	proto_text(identity.given.container);
+	proto_text(identity.given.job);
+	proto_text(identity.given.cgroup);
+	proto_text(identity.given.rule);
+	page_begin(&page, cli);
+	page_record(&page, "process", identity_columns, &identity);
+	if (ask.number) {
+		event_read(&event, &identity.given.event);
+		page_record(&page, "event", event_columns, &event);
+		if (event.kind)
+			advise(&page, &event);
+	}
+	return page_end(&page);
+}

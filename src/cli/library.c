@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finding the library; see library.h. What the user names is taken at its word;
+ * otherwise it is looked for relative to this program, so that a build directory
+ * and an installation below any prefix work without being told.
+ */
+#include "cli/library.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool usable(const char *path)
+{
+	struct stat status;
+
+	if (stat(path, &status) || access(path, R_OK))
+		return false;
+	errno = EINVAL;
+	return S_ISREG(status.st_mode);
+}
+
+/* "" when it cannot be told. */
+static void own_directory(char ret_path[PATH_MAX])
+{
+	ssize_t length = readlink("/proc/self/exe", ret_path, PATH_MAX - 1);
+
+	while (length > 0 && ret_path[length - 1] != '/')
+		length--;
+	ret_path[length > 0 ? length - 1 : 0] = '\0';
+}
+
+static bool search(char ret_path[PATH_MAX])
+{
+	static const char *const places[] = {
+		"",
+		"/../lib/" CLI_LIBRARY_ARCHITECTURE,
+		"/../lib",
+	};
+	char directory[PATH_MAX];
+
+	own_directory(directory);
+	for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		int length =
+			snprintf(ret_path, PATH_MAX, "%s%s/%s", directory, places[i], LIBRARY_FILE);
+
+		if (length < PATH_MAX && usable(ret_path))
+			return true;
+	}
+	strcpy(ret_path, CLI_LIBRARY_DIRECTORY "/" LIBRARY_FILE);
+	return usable(ret_path);
+}
+
+int library_find(char ret_path[PATH_MAX], char problem[LIBRARY_PROBLEM])
+{
+	const char *named = getenv(LIBRARY_VARIABLE);
+	char found[PATH_MAX];
+
+	if (named && !usable(named)) {
+		snprintf(problem, LIBRARY_PROBLEM, "%s=%s: %s", LIBRARY_VARIABLE, named,
+			 strerror(errno));
+		return -errno;
+	}
+	if (!named && !search(found)) {
+		snprintf(problem, LIBRARY_PROBLEM,
+			 "%s is neither near this program nor in %s; set %s", LIBRARY_FILE,
+			 CLI_LIBRARY_DIRECTORY, LIBRARY_VARIABLE);
+		return -ENOENT;
+	}
+	if (!realpath(named ? named : found, ret_path)) {
+		snprintf(problem, LIBRARY_PROBLEM, "%s: %s", named ? named : found,
+			 strerror(errno));
+		return -errno;
+	}
+	if (strpbrk(ret_path, ": ")) {
+		snprintf(problem, LIBRARY_PROBLEM,
+			 "%s: LD_PRELOAD takes no path with a colon or a space in it", ret_path);
+		return -EINVAL;
+	}
+	return 0;
+}

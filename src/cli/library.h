@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Where librdma_intercept.so is, for those who put it into programs. */
+#ifndef CLI_LIBRARY_H
+#define CLI_LIBRARY_H
+
+#include <limits.h>
+
+#define LIBRARY_FILE "librdma_intercept.so"
+#define LIBRARY_VARIABLE "RDMA_INTERCEPT_LIBRARY"
+
+enum { LIBRARY_PROBLEM = PATH_MAX + 128 };
+
+/* 0 with an absolute path that LD_PRELOAD can take, or -errno with a sentence in problem. */
+int library_find(char ret_path[PATH_MAX], char problem[LIBRARY_PROBLEM]);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/* limit get, set and unset: the limits of the host, of tenants and of their processes. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/change.h"
+#include "cli/owner.h"
+#include "cli/vocabulary.h"
+
+/* ---- get */
+
+struct limit {
+	char section[2 * PROTO_NAME];
+	char key[LIMIT_KEY];
+	const char *kind;
+	char device[PROTO_NAME];
+	uint32_t of_each_process;
+	struct amount value;
+};
+
+static const struct column limit_columns[] = {
+	COLUMN(struct limit, section, "section", "section", form_text),
+	COLUMN(struct limit, key, "key", "key", form_text),
+	COLUMN(struct limit, value, "value", "value", form_amount),
+	COLUMN(struct limit, kind, "kind", NULL, form_string),
+	COLUMN(struct limit, device, "device", NULL, form_text),
+	COLUMN(struct limit, of_each_process, "of_each_process", NULL, form_flag),
+	COLUMNS_END,
+};
+
+static void limit_append(struct list *limits, const char *section, const struct owner *owner,
+			 const struct share *share, bool of_each_process)
+{
+	const struct amount *value = of_each_process ? &share->process_limit : &share->limit;
+	struct limit *limit;
+
+	if (value->value == PROTO_UNLIMITED)
+		return;
+	limit = list_add(limits);
+	strcpy(limit->section, section);
+	strcpy(limit->device, owner->row.device);
+	limit->kind = share->kind;
+	limit->of_each_process = of_each_process;
+	limit->value = *value;
+	vocabulary_key(of_each_process, owner->row.device, share->kind, limit->key);
+}
+
+/* What a policy would call the owner. */
+static void section_of(const struct owner *owner, char ret_section[2 * PROTO_NAME])
+{
+	if (owner->row.scope == ROW_HOST)
+		strcpy(ret_section, "host");
+	else
+		strcat(strcpy(ret_section, "tenant "), owner->row.tenant);
+}
+
+/* Limits of the owners whose section is wanted ("": of all); whether there are such owners. */
+static bool limits_append(struct list *limits, const struct list *owners, const char *wanted)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < owners->count; i++) {
+		const struct owner *owner = list_at(owners, i);
+		char section[2 * PROTO_NAME];
+
+		section_of(owner, section);
+		if (*wanted && strcmp(wanted, section))
+			continue;
+		found = true;
+		for (int kind = 0; kind < KIND_COUNT; kind++) {
+			limit_append(limits, section, owner, &owner->share[kind], false);
+			limit_append(limits, section, owner, &owner->share[kind], true);
+		}
+	}
+	return found;
+}
+
+static int compare(const void *one, const void *other)
+{
+	const struct limit *a = one, *b = other;
+	int order = strcmp(a->section, b->section);
+
+	if (!order)
+		order = strcmp(a->device, b->device);
+	if (!order)
+		order = (int)a->of_each_process - (int)b->of_each_process;
+	return order ? order : strcmp(a->key, b->key);
+}
+
+int command_limit_get(const struct cli *cli)
+{
+	const struct proto_choose everything = { .pid = 0 };
+	struct proto_change wanted = { .section = "" };
+	struct list limits = { .size = sizeof(struct limit) };
+	struct owners owners;
+	struct page page;
+	unsigned words = 0;
+	bool found = false;
+	int result = cli->count ? change_section(cli, &wanted, &words) : CLI_OK;
+
+	if (!result)
+		result = cli_operands(cli, 0, words);
+	if (result)
+		return result;
+	/* The collector tells what is in force, which for [default] shows at the tenant of
+	 * those that no rule names. */
+	if (!strcmp(wanted.section, "default"))
+		strcpy(wanted.section, "tenant default");
+	result = owners_ask(cli, MESSAGE_GET_STATS, &everything, &owners);
+	for (int scope = 0; !result && scope < OWNER_SCOPES; scope++) {
+		found |= limits_append(&limits, &owners.in_total[scope], wanted.section);
+		limits_append(&limits, &owners.on_devices[scope], wanted.section);
+	}
+	if (!result && !found)
+		result = cli_fail(cli, CLI_WRONG, "the collector knows no %s", wanted.section);
+	if (!result) {
+		if (limits.count)
+			qsort(limits.row, limits.count, limits.size, compare);
+		page_begin(&page, cli);
+		page_table(&page, "limits", limit_columns, &limits);
+		result = page_end(&page);
+	}
+	owners_free(&owners);
+	free(limits.row);
+	return result;
+}
+
+/* ---- set and unset */
+
+int command_limit_set(const struct cli *cli)
+{
+	struct proto_change change;
+	unsigned words;
+	int result = change_section(cli, &change, &words);
+
+	if (!result)
+		result = cli_operands(cli, words + 1, UINT_MAX);
+	for (unsigned i = words; !result && i < cli->count; i++)
+		result = change_assignment(cli, &change, cli->operand[i]);
+	return result ? result : change_send(cli, MESSAGE_SET_LIMIT, &change);
+}
+
+int command_limit_unset(const struct cli *cli)
+{
+	struct proto_change change;
+	unsigned words;
+	int result = change_section(cli, &change, &words);
+
+	if (!result)
+		result = cli_operands(cli, words + 1, UINT_MAX);
+	for (unsigned i = words; !result && i < cli->count; i++)
+		result = change_line(cli, &change, cli->operand[i], "unset");
+	return result ? result : change_send(cli, MESSAGE_SET_LIMIT, &change);
+}

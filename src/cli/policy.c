@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * check and reload: policy files. check has to say of a file exactly what the
+ * collector would, also where no collector runs; so it uses the collector's own
+ * parser, which is the one thing of that room that the command may know.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/collector.h"
+#include "cli/form.h"
+#include "cli/page.h"
+#include "collector/policy.h"
+
+struct verdict {
+	const char *file;
+	uint32_t ok;
+	uint32_t tenants;
+	uint32_t rules;
+	char problem[POLICY_PROBLEM];
+};
+
+static const struct column verdict_columns[] = {
+	COLUMN(struct verdict, file, "file", NULL, form_string),
+	COLUMN(struct verdict, ok, "ok", NULL, form_flag),
+	COLUMN(struct verdict, tenants, "tenants", NULL, form_number),
+	COLUMN(struct verdict, rules, "rules", NULL, form_number),
+	COLUMN(struct verdict, problem, "problem", NULL, form_text),
+	COLUMNS_END,
+};
+
+static struct verdict verdict_on(const char *file)
+{
+	struct policy *policy = cli_memory(policy_new());
+	struct verdict verdict = { .file = file };
+	int result = policy_read(policy, file, verdict.problem);
+
+	verdict.ok = result == 0;
+	if (result < 0 && !verdict.problem[0])
+		snprintf(verdict.problem, sizeof(verdict.problem), "%s: %s", file,
+			 strerror(-result));
+	for (const struct policy_tenant *tenant = policy->tenants; tenant; tenant = tenant->next)
+		verdict.tenants++;
+	for (const struct policy_rule *rule = policy->rules; rule; rule = rule->next)
+		verdict.rules++;
+	policy_free(policy);
+	return verdict;
+}
+
+/* What is wrong with the file is the answer and goes to standard output, in the way in
+ * which compilers say it: editors can read that. */
+int command_check(const struct cli *cli)
+{
+	struct verdict verdict;
+	struct page page;
+	int result = cli_operands(cli, 1, 1);
+
+	if (result)
+		return result;
+	verdict = verdict_on(cli->operand[0]);
+	page_begin(&page, cli);
+	if (verdict.ok)
+		page_sentence(&page, NULL, "%s: ok, %u tenants, %u rules", verdict.file,
+			      verdict.tenants, verdict.rules);
+	else
+		page_sentence(&page, NULL, "%s", verdict.problem);
+	page_json(&page, "policy", table_json_record(verdict_columns, &verdict));
+	result = page_end(&page);
+	return verdict.ok ? result : CLI_WRONG;
+}
+
+int command_reload(const struct cli *cli)
+{
+	struct proto_pong pong;
+	struct page page;
+	int result = cli_operands(cli, 0, 0);
+
+	if (!result)
+		result = collector_ask(cli, MESSAGE_RELOAD, NULL, NULL);
+	if (!result)
+		result = collector_ask(cli, MESSAGE_PING, NULL, &pong);
+	if (result)
+		return result;
+	page_begin(&page, cli);
+	page_sentence(&page, NULL, "%s: in force", proto_text(pong.policy));
+	page_json(&page, "policy", form_json_text(pong.policy));
+	return page_end(&page);
+}

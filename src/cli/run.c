@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * run: starts a program with the library in front of all others it is preloaded
+ * with, and with the settings that the options ask for. Everything is checked
+ * before, since the library itself would only complain and go on.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/size.h"
+#include "cli/collector.h"
+#include "cli/library.h"
+#include "cli/vocabulary.h"
+#include "ledger/kinds.h"
+
+#define SETTING(name) "RDMA_INTERCEPT_" name
+#define PRELOAD "LD_PRELOAD"
+
+static void set(const char *name, const char *value)
+{
+	if (setenv(name, value, true))
+		cli_memory(NULL);
+}
+
+/* ---- limits */
+
+/* The length of "process:", "host:" or "device:NAME:" before the limits; 0: none of them. */
+static size_t prefix_length(const char *scope)
+{
+	static const char *const plain[] = { "process:", "host:" };
+	static const char device[] = "device:";
+	const char *name, *end;
+
+	for (unsigned i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
+		if (!strncmp(scope, plain[i], strlen(plain[i])))
+			return strlen(plain[i]);
+	if (strncmp(scope, device, strlen(device)))
+		return 0;
+	name = scope + strlen(device);
+	end = strchr(name, ':');
+	return end && end > name && end - name < PROTO_NAME ? (size_t)(end + 1 - scope) : 0;
+}
+
+static bool is_limit(const char *text)
+{
+	const char *equals = strchr(text, '=');
+	int kind = equals ? kind_find(text, (size_t)(equals - text)) : -1;
+	uint64_t value;
+
+	return kind >= 0 && !size_parse(equals + 1, strlen(equals + 1), 1,
+					kind_rows[kind].unit == UNIT_BYTES, &value);
+}
+
+/* Writes one scope as the library takes it. */
+static int scope_write(const struct cli *cli, FILE *out, char *scope)
+{
+	size_t prefix = prefix_length(scope);
+	char *limits = scope + prefix, *limit;
+
+	fprintf(out, "%s%s%s", ftell(out) ? ";" : "", prefix ? "" : "process:", scope);
+	while ((limit = strsep(&limits, ",")))
+		if (!is_limit(limit))
+			return cli_fail(cli, CLI_RUN,
+					"'%s' is not a limit such as qp=10 or host:mr_bytes=1G; "
+					"see %s show kind",
+					limit, CLI_NAME);
+	return CLI_OK;
+}
+
+static int list_write(const struct cli *cli, FILE *out, const char *list)
+{
+	char *copy = cli_memory(strdup(list)), *rest = copy, *scope;
+	int result = CLI_OK;
+
+	while (!result && (scope = strsep(&rest, ";")))
+		if (*scope || scope == copy) /* an empty list is a mistake, an empty end is not */
+			result = scope_write(cli, out, scope);
+	free(copy);
+	return result;
+}
+
+/* What the environment says already stays in force where the options are silent: of two
+ * values for one limit, the library takes the later. */
+static int set_limits(const struct cli *cli)
+{
+	const struct given *option = &cli->options.limit;
+	const char *inherited = getenv(SETTING("LIMITS"));
+	char *limits = NULL;
+	size_t size;
+	FILE *out;
+	int result;
+
+	if (!option->count)
+		return CLI_OK;
+	out = cli_memory(open_memstream(&limits, &size));
+	result = inherited && *inherited ? list_write(cli, out, inherited) : CLI_OK;
+	for (unsigned i = 0; !result && i < option->count; i++)
+		result = list_write(cli, out, option->value[i]);
+	if (fclose(out))
+		cli_memory(NULL);
+	if (!result)
+		set(SETTING("LIMITS"), limits);
+	free(limits);
+	return result;
+}
+
+/* ---- the other settings */
+
+static int set_choice(const struct cli *cli, const char *name, const char *option,
+		      const struct given *given, const struct words *words)
+{
+	const char *word = cli_value(given);
+	int result = word ? cli_one_of(cli, option, word, words) : CLI_OK;
+
+	if (word && !result)
+		set(name, word);
+	return result;
+}
+
+static int set_preload(const struct cli *cli)
+{
+	const char *others = getenv(PRELOAD);
+	char library[PATH_MAX], problem[LIBRARY_PROBLEM], *all;
+
+	if (library_find(library, problem) < 0)
+		return cli_fail(cli, CLI_RUN, "%s", problem);
+	if (asprintf(&all, "%s%s%s", library, others && *others ? ":" : "", others ? others : "") <
+	    0)
+		cli_memory(NULL);
+	set(PRELOAD, all);
+	free(all);
+	return CLI_OK;
+}
+
+/* A process cannot choose its tenant; but it can be told not to start in another one. */
+static int check_tenant(const struct cli *cli)
+{
+	const char *wanted = cli_value(&cli->options.tenant);
+	const struct proto_ask ask = { .pid = getpid() };
+	struct proto_explanation explanation;
+	int result;
+
+	if (!wanted)
+		return CLI_OK;
+	result = collector_ask(cli, MESSAGE_EXPLAIN, &ask, &explanation);
+	if (!result && strcmp(wanted, proto_text(explanation.tenant)))
+		result = cli_fail(cli, CLI_RUN,
+				  "not started: this process belongs to tenant '%s', not to '%s'; "
+				  "see %s explain %d",
+				  explanation.tenant, wanted, CLI_NAME, (int)getppid());
+	return result;
+}
+
+int command_run(const struct cli *cli)
+{
+	const struct options *options = &cli->options;
+	int result = cli_operands(cli, 1, UINT_MAX), error;
+
+	if (!result)
+		result = check_tenant(cli);
+	if (!result)
+		result = set_limits(cli);
+	if (!result)
+		result =
+			set_choice(cli, SETTING("MODE"), "mode", &options->mode, &vocabulary_modes);
+	if (!result)
+		result = set_choice(cli, SETTING("TRANSPORT"), "transport", &options->transport,
+				    &vocabulary_transports);
+	if (!result && options->socket.count)
+		set(PROTO_SOCKET_VARIABLE, cli_value(&options->socket));
+	if (!result && options->quiet.count)
+		set(SETTING("QUIET"), "1");
+	if (!result)
+		result = set_preload(cli);
+	if (result)
+		return result;
+	execvp(cli->operand[0], cli->operand);
+	error = errno;
+	cli_fail(cli, CLI_RUN, "%s: %s", cli->operand[0], strerror(error));
+	return error == ENOENT ? CLI_RUN_NOT_FOUND : CLI_RUN_FAILED;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * show tenant, process, device and kind: without a name one line for each, with
+ * one all there is to know about it.
+ */
+#include <string.h>
+
+#include "cli/collector.h"
+#include "cli/owner.h"
+
+static const struct proto_choose everything;
+
+/* How the owners of one scope are asked for and shown. */
+struct view {
+	enum proto_scope scope;
+	enum message type;
+	const char *one, *many; /* keys of the document; the first is also a word for people */
+	const struct column *columns;
+};
+
+static const struct view tenants = {
+	.scope = ROW_TENANT,
+	.type = MESSAGE_GET_STATS,
+	.one = "tenant",
+	.many = "tenants",
+	.columns = tenant_columns,
+};
+
+static const struct view processes = {
+	.scope = ROW_PROCESS,
+	.type = MESSAGE_GET_PROC_STATS,
+	.one = "process",
+	.many = "processes",
+	.columns = process_columns,
+};
+
+static int unknown(const struct cli *cli, const char *what)
+{
+	return cli_fail(cli, CLI_WRONG, "the collector knows no %s '%s'", what, cli->operand[0]);
+}
+
+/* The operand as a name in a message; one that does not fit is nobody's. */
+static int name_operand(const struct cli *cli, const char *what, char ret_name[PROTO_NAME])
+{
+	const char *name = cli->operand[0];
+
+	if (!*name || strlen(name) >= PROTO_NAME)
+		return unknown(cli, what);
+	strcpy(ret_name, name);
+	return CLI_OK;
+}
+
+static int show_all(const struct cli *cli, const struct view *view)
+{
+	struct owners owners;
+	struct page page;
+	int result = owners_ask(cli, view->type, &everything, &owners);
+
+	if (!result) {
+		page_begin(&page, cli);
+		owners_show(&page, view->many, view->columns, &owners.in_total[view->scope]);
+		result = page_end(&page);
+	}
+	owners_free(&owners);
+	return result;
+}
+
+static int show_one(const struct cli *cli, const struct view *view,
+		    const struct proto_choose *choose)
+{
+	struct owners owners;
+	const struct list *found = &owners.in_total[view->scope];
+	struct page page;
+	int result = owners_ask(cli, view->type, choose, &owners);
+
+	if (!result && !found->count)
+		result = unknown(cli, view->one);
+	if (!result) {
+		page_begin(&page, cli);
+		owner_show(&page, view->one, view->columns, found->row,
+			   &owners.on_devices[view->scope]);
+		result = page_end(&page);
+	}
+	owners_free(&owners);
+	return result;
+}
+
+int command_show_tenant(const struct cli *cli)
+{
+	struct proto_choose choose = everything;
+	int result = cli_operands(cli, 0, 1);
+
+	if (result)
+		return result;
+	if (!cli->count)
+		return show_all(cli, &tenants);
+	result = name_operand(cli, tenants.one, choose.tenant);
+	return result ? result : show_one(cli, &tenants, &choose);
+}
+
+int command_show_process(const struct cli *cli)
+{
+	struct proto_choose choose = everything;
+	int result = cli_operands(cli, 0, 1);
+
+	if (result)
+		return result;
+	if (!cli->count)
+		return show_all(cli, &processes);
+	result = cli_pid(cli, cli->operand[0], strlen(cli->operand[0]), &choose.pid);
+	return result ? result : show_one(cli, &processes, &choose);
+}
+
+static int show_devices(const struct cli *cli)
+{
+	struct owners owners;
+	struct page page;
+	int result = owners_ask(cli, MESSAGE_GET_DEVICE, &everything, &owners);
+
+	if (!result) {
+		page_begin(&page, cli);
+		owners_show(&page, "devices", device_columns, &owners.on_devices[ROW_HOST]);
+		result = page_end(&page);
+	}
+	owners_free(&owners);
+	return result;
+}
+
+static int show_device(const struct cli *cli, const struct proto_choose *choose)
+{
+	struct owners owners, members = { 0 };
+	const struct list *found = &owners.on_devices[ROW_HOST];
+	struct page page;
+	int result = owners_ask(cli, MESSAGE_GET_DEVICE, choose, &owners);
+
+	if (!result && !found->count)
+		result = unknown(cli, "device");
+	if (!result)
+		result = owners_ask(cli, processes.type, choose, &members);
+	if (!result) {
+		page_begin(&page, cli);
+		owner_show(&page, "device", device_columns, found->row, NULL);
+		owners_show(&page, tenants.many, tenants.columns, &owners.on_devices[ROW_TENANT]);
+		owners_show(&page, processes.many, processes.columns,
+			    &members.on_devices[ROW_PROCESS]);
+		result = page_end(&page);
+	}
+	owners_free(&owners);
+	owners_free(&members);
+	return result;
+}
+
+int command_show_device(const struct cli *cli)
+{
+	struct proto_choose choose = everything;
+	int result = cli_operands(cli, 0, 1);
+
+	if (result)
+		return result;
+	if (!cli->count)
+		return show_devices(cli);
+	result = name_operand(cli, "device", choose.device);
+	return result ? result : show_device(cli, &choose);
+}
+
+static const struct form form_unit = {
+	.show = form_name_show,
+	.json = form_name_json,
+	.names = (const char *const[]){ [UNIT_COUNT] = "count", [UNIT_BYTES] = "bytes" },
+	.count = 2,
+};
+
+static const struct column kind_columns[] = {
+	COLUMN(struct kind_row, name, "name", "name", form_string),
+	COLUMN(struct kind_row, unit, "unit", "unit", form_unit),
+	COLUMN(struct kind_row, text, "meaning", "meaning", form_string, .flows = true),
+	COLUMNS_END,
+};
+
+_Static_assert(sizeof(enum kind_unit) == sizeof(uint32_t), "a form for names reads it");
+
+static int show_holders(const struct cli *cli, const char *name)
+{
+	static const struct view *const views[] = { &tenants, &processes };
+	enum { VIEWS = sizeof(views) / sizeof(views[0]) };
+	struct owners owners[VIEWS] = { 0 };
+	int kind = kind_find(name, strlen(name)), result = CLI_OK;
+	struct page page;
+
+	if (kind < 0)
+		return cli_fail(cli, CLI_WRONG, "there is no kind '%s'; see %s show kind", name,
+				CLI_NAME);
+	for (int i = 0; !result && i < VIEWS; i++)
+		result = owners_ask(cli, views[i]->type, &everything, &owners[i]);
+	if (!result) {
+		page_begin(&page, cli);
+		page_record(&page, "kind", kind_columns, &kind_rows[kind]);
+		for (int i = 0; i < VIEWS; i++)
+			owners_show_kind(&page, views[i]->many, views[i]->columns,
+					 &owners[i].in_total[views[i]->scope], (enum kind)kind);
+		result = page_end(&page);
+	}
+	for (int i = 0; i < VIEWS; i++)
+		owners_free(&owners[i]);
+	return result;
+}
+
+int command_show_kind(const struct cli *cli)
+{
+	const struct list kinds = { (void *)kind_rows, KIND_COUNT, sizeof(kind_rows[0]) };
+	struct page page;
+	int result = cli_operands(cli, 0, 1);
+
+	if (result)
+		return result;
+	if (cli->count)
+		return show_holders(cli, cli->operand[0]);
+	page_begin(&page, cli);
+	page_table(&page, "kinds", kind_columns, &kinds);
+	return page_end(&page);
+}

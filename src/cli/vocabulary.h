@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Words that command, library and collector have in common: modes, transports,
+ * scopes of limits, and how the policy's keys are put together from them.
+ */
+#ifndef CLI_VOCABULARY_H
+#define CLI_VOCABULARY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/cli.h"
+#include "cli/form.h"
+
+extern const struct form form_mode; /* uint32_t, enum proto_mode */
+
+extern const struct words vocabulary_modes;
+extern const struct words vocabulary_transports;
+
+/* Where in a policy the limit of a scope (enum ledger_scope) stands; NULL for one that is none. */
+struct limit_place {
+	bool of_host; /* otherwise of a tenant */
+	bool of_each_process;
+	bool on_device;
+};
+const struct limit_place *vocabulary_place(uint32_t scope);
+
+/* The scope in the words that the library has for it, or NULL. */
+const char *vocabulary_scope(uint32_t scope);
+
+/* The key "process.device.NAME.KIND", or the parts of it that apply. */
+enum { LIMIT_KEY = 160 };
+void vocabulary_key(bool of_each_process, const char *device, const char *kind,
+		    char ret_key[LIMIT_KEY]);
+
+#endif
