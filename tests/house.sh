@@ -20,7 +20,7 @@ fail() {
 # one command, the reader of policy files)
 declare -A may=([base]="" [proto]="ledger" [ledger]="proto" [intercept]="ledger"
 	[collector]="ledger proto" [cli]="ledger proto collector")
-declare -A sees=([proto/ledger]="kinds" [cli/ledger]="kinds" [cli/collector]="policy")
+declare -A sees=([proto/ledger]="kinds" [cli/ledger]="\(kinds\|ledger\)" [cli/collector]="policy")
 for room in "${!may[@]}"; do
 	while IFS=: read -r file _ line; do
 		other=$(sed -E 's/.*"([a-z]+)\/.*/\1/' <<<"$line")

@@ -30,12 +30,15 @@
 
 enum { FINDING_TEXT = PATH_MAX + 512 };
 
-static const struct level {
+struct level {
 	const char *name;
 	const char *title;
 	const char *colour;
-} fine = { "ok", "OK", COLOUR_GOOD }, doubtful = { "warn", "WARN", COLOUR_WARNING },
-  broken = { "fail", "FAIL", COLOUR_BAD };
+};
+
+static const struct level fine = { "ok", "OK", COLOUR_GOOD };
+static const struct level doubtful = { "warn", "WARN", COLOUR_WARNING };
+static const struct level broken = { "fail", "FAIL", COLOUR_BAD };
 
 struct finding {
 	const char *check;
@@ -47,9 +50,9 @@ struct finding {
 /* What several checks want to know. */
 struct facts {
 	char path[PROTO_PATH]; /* of the collector's socket */
-	int answer;	       /* of the collector to a PING: 0 or -errno, */
+	int answer;	       /* of the collector to a PING: 0 or -errno */
 	struct proto_pong pong;
-	char problem[PROTO_PROBLEM];
+	char problem[PROTO_PROBLEM]; /* why it did not answer */
 };
 
 static void level_show(const struct form *form, const void *field, struct cell *ret_cell)
@@ -363,11 +366,16 @@ static const struct {
 	const char *name;
 	void (*check)(const struct facts *facts, struct finding *finding);
 } checks[] = {
-	{ "library", check_library },	  { "preload", check_preload },
-	{ "collector", check_collector }, { "socket", check_socket },
-	{ "protocol", check_protocol },	  { "policy", check_policy },
-	{ "devices", check_devices },	  { "nodes", check_nodes },
-	{ "memlock", check_memlock },	  { "shared memory", check_memory },
+	{ "library", check_library },
+	{ "preload", check_preload },
+	{ "collector", check_collector },
+	{ "socket", check_socket },
+	{ "protocol", check_protocol },
+	{ "policy", check_policy },
+	{ "devices", check_devices },
+	{ "nodes", check_nodes },
+	{ "memlock", check_memlock },
+	{ "shared memory", check_memory },
 };
 
 int command_doctor(const struct cli *cli)

@@ -90,7 +90,6 @@ static int compare(const void *one, const void *other)
 
 int command_limit_get(const struct cli *cli)
 {
-	const struct proto_choose everything = { .pid = 0 };
 	struct proto_change wanted = { .section = "" };
 	struct list limits = { .size = sizeof(struct limit) };
 	struct owners owners;
@@ -107,7 +106,7 @@ int command_limit_get(const struct cli *cli)
 	 * those that no rule names. */
 	if (!strcmp(wanted.section, "default"))
 		strcpy(wanted.section, "tenant default");
-	result = owners_ask(cli, MESSAGE_GET_STATS, &everything, &owners);
+	result = owners_ask(cli, MESSAGE_GET_STATS, NULL, &owners);
 	for (int scope = 0; !result && scope < OWNER_SCOPES; scope++) {
 		found |= limits_append(&limits, &owners.in_total[scope], wanted.section);
 		limits_append(&limits, &owners.on_devices[scope], wanted.section);

@@ -26,10 +26,14 @@ static const struct form form_state = {
 };
 
 /* How close a share is to its limit: full, or four fifths of it. */
-static const struct mark {
+struct mark {
 	const char *text;
 	const char *colour;
-} full = { "!!", COLOUR_BAD }, close_to_full = { "!", COLOUR_WARNING }, unmarked = { "", NULL };
+};
+
+static const struct mark full = { "!!", COLOUR_BAD };
+static const struct mark nearly = { "!", COLOUR_WARNING };
+static const struct mark unmarked = { "", NULL };
 
 static const struct mark *mark_of(const struct share *share)
 {
@@ -37,7 +41,7 @@ static const struct mark *mark_of(const struct share *share)
 
 	if (used == 0 || limit == PROTO_UNLIMITED)
 		return &unmarked;
-	return used >= limit ? &full : used >= limit - limit / 5 ? &close_to_full : &unmarked;
+	return used >= limit ? &full : used >= limit - limit / 5 ? &nearly : &unmarked;
 }
 
 static void mark_show(const struct form *form, const void *field, struct cell *ret_cell)
@@ -162,10 +166,12 @@ static int take(const void *row, void *closure)
 int owners_ask(const struct cli *cli, enum message type, const struct proto_choose *choose,
 	       struct owners *ret_owners)
 {
+	static const struct proto_choose everything;
+
 	for (int scope = 0; scope < OWNER_SCOPES; scope++)
 		ret_owners->in_total[scope] = ret_owners->on_devices[scope] =
 			(struct list){ .size = sizeof(struct owner) };
-	return collector_rows(cli, type, choose, take, ret_owners);
+	return collector_rows(cli, type, choose ? choose : &everything, take, ret_owners);
 }
 
 void owners_free(struct owners *owners)

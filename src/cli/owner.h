@@ -43,7 +43,8 @@ struct owners {
 	struct list on_devices[OWNER_SCOPES];
 };
 
-/* An exit status; whatever it is, owners_free gives back what was taken. */
+/* All of them if choose is NULL. An exit status; whatever it is, owners_free gives back what
+ * was taken. */
 int owners_ask(const struct cli *cli, enum message type, const struct proto_choose *choose,
 	       struct owners *ret_owners);
 void owners_free(struct owners *owners);

@@ -8,8 +8,6 @@
 #include "cli/collector.h"
 #include "cli/owner.h"
 
-static const struct proto_choose everything;
-
 /* How the owners of one scope are asked for and shown. */
 struct view {
 	enum proto_scope scope;
@@ -54,7 +52,7 @@ static int show_all(const struct cli *cli, const struct view *view)
 {
 	struct owners owners;
 	struct page page;
-	int result = owners_ask(cli, view->type, &everything, &owners);
+	int result = owners_ask(cli, view->type, NULL, &owners);
 
 	if (!result) {
 		page_begin(&page, cli);
@@ -87,7 +85,7 @@ static int show_one(const struct cli *cli, const struct view *view,
 
 int command_show_tenant(const struct cli *cli)
 {
-	struct proto_choose choose = everything;
+	struct proto_choose choose = { .pid = 0 };
 	int result = cli_operands(cli, 0, 1);
 
 	if (result)
@@ -100,7 +98,7 @@ int command_show_tenant(const struct cli *cli)
 
 int command_show_process(const struct cli *cli)
 {
-	struct proto_choose choose = everything;
+	struct proto_choose choose = { .pid = 0 };
 	int result = cli_operands(cli, 0, 1);
 
 	if (result)
@@ -115,7 +113,7 @@ static int show_devices(const struct cli *cli)
 {
 	struct owners owners;
 	struct page page;
-	int result = owners_ask(cli, MESSAGE_GET_DEVICE, &everything, &owners);
+	int result = owners_ask(cli, MESSAGE_GET_DEVICE, NULL, &owners);
 
 	if (!result) {
 		page_begin(&page, cli);
@@ -152,7 +150,7 @@ static int show_device(const struct cli *cli, const struct proto_choose *choose)
 
 int command_show_device(const struct cli *cli)
 {
-	struct proto_choose choose = everything;
+	struct proto_choose choose = { .pid = 0 };
 	int result = cli_operands(cli, 0, 1);
 
 	if (result)
@@ -191,7 +189,7 @@ static int show_holders(const struct cli *cli, const char *name)
 		return cli_fail(cli, CLI_WRONG, "there is no kind '%s'; see %s show kind", name,
 				CLI_NAME);
 	for (int i = 0; !result && i < VIEWS; i++)
-		result = owners_ask(cli, views[i]->type, &everything, &owners[i]);
+		result = owners_ask(cli, views[i]->type, NULL, &owners[i]);
 	if (!result) {
 		page_begin(&page, cli);
 		page_record(&page, "kind", kind_columns, &kind_rows[kind]);

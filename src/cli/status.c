@@ -32,7 +32,6 @@ static const struct column collector_columns[] = {
 
 int command_status(const struct cli *cli)
 {
-	const struct proto_choose everything = { .pid = 0 };
 	const struct list *host;
 	struct collector collector;
 	struct owners owners;
@@ -48,7 +47,7 @@ int command_status(const struct cli *cli)
 	proto_text(collector.pong.version);
 	proto_text(collector.pong.policy);
 	proto_text(collector.pong.problem);
-	result = owners_ask(cli, MESSAGE_GET_STATS, &everything, &owners);
+	result = owners_ask(cli, MESSAGE_GET_STATS, NULL, &owners);
 	if (!result) {
 		host = &owners.in_total[ROW_HOST];
 		page_begin(&page, cli);

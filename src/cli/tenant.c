@@ -7,14 +7,13 @@
 
 int command_tenant_list(const struct cli *cli)
 {
-	const struct proto_choose everything = { .pid = 0 };
 	struct owners owners;
 	struct page page;
 	int result = cli_operands(cli, 0, 0);
 
 	if (result)
 		return result;
-	result = owners_ask(cli, MESSAGE_TENANT_LIST, &everything, &owners);
+	result = owners_ask(cli, MESSAGE_TENANT_LIST, NULL, &owners);
 	if (!result) {
 		page_begin(&page, cli);
 		page_table(&page, "tenants", tenant_columns, &owners.in_total[ROW_TENANT]);

@@ -467,8 +467,13 @@ int lease_open(struct ledger *ledger, const struct ledger_options *options,
 	memcpy(hello.process_limit, options->limits->process, sizeof(hello.process_limit));
 	memcpy(hello.host_limit, options->limits->host, sizeof(hello.host_limit));
 	result = proto_call(lease->socket, MESSAGE_HELLO, &hello, &welcome, &reply,
-			    PROTO_KEEP_CONNECTION,
-			    options->transport == TRANSPORT_AUTO ? 0 : PATIENCE_MS, problem);
+			    PROTO_KEEP_CONNECTION, 0, problem);
+	/* A socket without anybody at it is a collector that was killed and, most likely, is
+	 * being started again; where there is none at all, who insists on one may wait. */
+	if (result == -ECONNREFUSED || result == -ECONNRESET ||
+	    (result == -ENOENT && options->transport != TRANSPORT_AUTO))
+		result = proto_call(lease->socket, MESSAGE_HELLO, &hello, &welcome, &reply,
+				    PROTO_KEEP_CONNECTION, PATIENCE_MS, problem);
 	if (result < 0)
 		return result;
 	if (shared)

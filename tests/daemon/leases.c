@@ -346,17 +346,22 @@ static void drive_draining(void)
 
 /* ---- the collector's death */
 
-/* Works inside what it has; and, told to, tries to grow. */
+enum { GO_WORK = 1, GO_GROW, GO_GROW_AGAIN, GO_FINISH }; /* in WORD_GO */
+
+/* Works inside what it has; then, told to, tries to grow: in vain, and once more. */
 static void run_survivor(const char *argument)
 {
+	struct ibv_srq_init_attr attributes = { .attr = { .max_wr = 1, .max_sge = 1 } };
 	struct fixture fixture = fixture_open();
 	struct ibv_qp *qp[3];
-	uint64_t before;
+	struct ibv_srq *srq;
+	uint64_t taken;
 
 	for (int i = 0; i < 3; i++)
 		CHECK((qp[i] = qp_make(&fixture, IBV_QPT_RC)) != NULL);
 	add(WORD_READY, 1);
-	while (load(WORD_GO) == 0) { /* never more than it had: never a question */
+	wait_for(WORD_GO, GO_WORK);
+	while (load(WORD_GO) == GO_WORK) { /* never more than it had: never a question */
 		ibv_destroy_qp(qp[2]);
 		qp[2] = qp_make(&fixture, IBV_QPT_RC);
 		if (!qp[2]) {
@@ -365,24 +370,19 @@ static void run_survivor(const char *argument)
 		}
 		add(WORD_MADE, 1);
 	}
-	if (load(WORD_GO) == 1) { /* there is no collector: growth fails, and soon */
-		struct ibv_srq_init_attr attributes = { .attr = { .max_wr = 1, .max_sge = 1 } };
-		struct ibv_srq *srq;
-
-		before = nanoseconds();
-		srq = ibv_create_srq(fixture.pd, &attributes);
-		before = nanoseconds() - before;
-		CHECK(!srq && errno == EDQUOT, "%s, errno %d", srq ? "made" : "refused", errno);
-		CHECK(before < 2000000000u, "%.2f s", (double)before / 1e9);
-		add(WORD_READY, 1);
-		wait_for(WORD_GO, 2);
-		/* It is there again: growth is given, to who waits a second. */
-		sleep(1);
-		CHECK((srq = ibv_create_srq(fixture.pd, &attributes)) != NULL);
-		add(WORD_READY, 1);
-		wait_for(WORD_GO, 3);
-		ibv_destroy_srq(srq);
-	}
+	wait_for(WORD_GO, GO_GROW);
+	taken = nanoseconds();
+	srq = ibv_create_srq(fixture.pd, &attributes);
+	taken = nanoseconds() - taken;
+	CHECK(!srq && errno == EDQUOT, "%s, errno %d", srq ? "made" : "refused", errno);
+	CHECK(taken < 2000000000u, "%.2f s", (double)taken / 1e9);
+	add(WORD_READY, 1);
+	wait_for(WORD_GO, GO_GROW_AGAIN);
+	sleep(1); /* so long it is not asked again */
+	CHECK((srq = ibv_create_srq(fixture.pd, &attributes)) != NULL);
+	add(WORD_READY, 1);
+	wait_for(WORD_GO, GO_FINISH);
+	ibv_destroy_srq(srq);
 	for (int i = 0; i < 3; i++)
 		if (qp[i])
 			ibv_destroy_qp(qp[i]);
@@ -402,20 +402,22 @@ static void drive_outage(void)
 	for (int i = 0; i < CLIENTS; i++)
 		pid[i] = spawn_start("survivor", "TRANSPORT=lease\nQUIET=1\nLOG_LEVEL=0");
 	wait_for(WORD_READY, CLIENTS);
-	CHECK(collector_tenant(NULL).used[KIND_qp] <= 3 * CLIENTS);
+	CHECK(collector_tenant(NULL).used[KIND_qp] == 3 * CLIENTS);
+	store(WORD_GO, GO_WORK);
+	usleep(500000);
 	collector_kill();
 	made = load(WORD_MADE);
 	usleep(1000000);
 	CHECK(load(WORD_MADE) > made, "nobody works without the collector");
 	CHECK(load(WORD_FAILURES) == 0, "%llu failed inside their leases",
 	      (unsigned long long)load(WORD_FAILURES));
-	store(WORD_GO, 1);
+	store(WORD_GO, GO_GROW);
 	wait_for(WORD_READY, 2 * CLIENTS);
 	collector_start("");
 	CHECK(collector_tenant(NULL).processes == CLIENTS);
 	CHECK(collector_tenant(NULL).used[KIND_qp] == 3 * CLIENTS, "%llu",
 	      (unsigned long long)collector_tenant(NULL).used[KIND_qp]);
-	store(WORD_GO, 2);
+	store(WORD_GO, GO_GROW_AGAIN);
 	wait_for(WORD_READY, 3 * CLIENTS);
 	CHECK(collector_tenant(NULL).used[KIND_srq] == CLIENTS);
 	/* Those that die while it is dead are found out too. */
@@ -427,7 +429,7 @@ static void drive_outage(void)
 	collector_start("");
 	CHECK(collector_tenant(NULL).used[KIND_qp] == 3 * CLIENTS / 2, "%llu",
 	      (unsigned long long)collector_tenant(NULL).used[KIND_qp]);
-	store(WORD_GO, 3);
+	store(WORD_GO, GO_FINISH);
 	for (int i = CLIENTS / 2; i < CLIENTS; i++)
 		CHECK(spawn_wait(pid[i]) == 0);
 	CHECK(collector_wait_used(NULL, KIND_qp, 0));
