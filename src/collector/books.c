@@ -221,12 +221,14 @@ int books_tenant(struct books *books, const char *name)
 	result = file_make(books, file, sizeof(struct lease_table), &signature, sizeof(signature));
 	if (result == 0)
 		result = tenant_open(books, (unsigned)number);
-	if (result == 0)
-		result = file_reserve(books->tenant[number]->table_fd, books->tenant[number]->table,
-				      books->tenant[number]->table,
-				      offsetof(struct lease_table, row));
 	if (result < 0)
 		return result;
+	result = file_reserve(books->tenant[number]->table_fd, books->tenant[number]->table,
+			      books->tenant[number]->table, offsetof(struct lease_table, row));
+	if (result < 0) {
+		tenant_close(books, (unsigned)number);
+		return result;
+	}
 	name_write(&books->file->tenant[number], name);
 	return number;
 }

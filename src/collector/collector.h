@@ -33,7 +33,7 @@ struct collector {
 	char problem[POLICY_PROBLEM];	  /* why the last reload had no effect */
 	unsigned reloads;
 	uint64_t started; /* CLOCK_MONOTONIC, seconds */
-	sd_event_source *orphan_timer, *change_timer;
+	sd_event_source *orphan_timer, *change_timer, *tenants_watch;
 };
 
 /* ---- control.c */

@@ -147,8 +147,11 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
 	return 0;
 }
 
+static void watch_tenants(struct collector *collector);
+
 static int on_changed(sd_event_source *source, uint64_t now, void *closure)
 {
+	watch_tenants(closure); /* it may be another directory now */
 	control_reload(closure);
 	return 0;
 }
@@ -170,27 +173,36 @@ static int on_end(sd_event_source *source, const struct signalfd_siginfo *info, 
 	return sd_event_exit(sd_event_source_get_event(source), 0);
 }
 
-/* Changes of the files are seen in their directories, where editors rename new ones in. */
+/* Changes of files are seen in their directory, where editors rename new ones in. */
+static int watch_beside_policy(struct collector *collector, sd_event_source **ret_source,
+			       const char *name)
+{
+	char path[POLICY_PATH + 16];
+	const char *slash = strrchr(collector->policy_path, '/');
+
+	snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - collector->policy_path),
+		 collector->policy_path, name);
+	return sd_event_add_inotify(collector->event, ret_source, path,
+				    IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE |
+					    IN_CREATE | IN_ONLYDIR,
+				    on_file, collector);
+}
+
+static void watch_tenants(struct collector *collector)
+{
+	collector->tenants_watch = sd_event_source_disable_unref(collector->tenants_watch);
+	watch_beside_policy(collector, &collector->tenants_watch, "tenants.d");
+}
+
 static void watch_files(struct collector *collector)
 {
-	static const uint32_t changes = IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE |
-					IN_CREATE | IN_ONLYDIR;
-	char path[POLICY_PATH + 16], *slash;
-	int result;
+	int result = watch_beside_policy(collector, NULL, ".");
 
-	snprintf(path, sizeof(path), "%s", collector->policy_path);
-	slash = strrchr(path, '/');
-	if (!slash)
-		return;
-	strcpy(slash + 1, ".");
-	result = sd_event_add_inotify(collector->event, NULL, path, changes, on_file, collector);
-	strcpy(slash + 1, "tenants.d");
-	if (result >= 0)
-		sd_event_add_inotify(collector->event, NULL, path, changes, on_file, collector);
-	else
+	if (result < 0)
 		log_write(&collector->log, LOG_INFO,
 			  "changes of %s are not watched (%s); use SIGHUP or reload",
 			  collector->policy_path, strerror(-result));
+	watch_tenants(collector);
 }
 
 static int loop_prepare(struct collector *collector)
@@ -371,6 +383,7 @@ static void stop(struct collector *collector)
 	policy_free(collector->effective);
 	sd_event_source_disable_unref(collector->orphan_timer);
 	sd_event_source_disable_unref(collector->change_timer);
+	sd_event_source_disable_unref(collector->tenants_watch);
 	sd_event_unref(collector->event);
 }
 
@@ -402,7 +415,7 @@ static void background_ready(int ready)
 
 	for (int fd = 0; fd <= 2 && null >= 0; fd++)
 		dup2(null, fd);
-	if (write(ready, &status, sizeof(status)) != sizeof(status))
+	if (chdir("/") || write(ready, &status, sizeof(status)) != sizeof(status))
 		return;
 	close(ready);
 }
@@ -435,6 +448,7 @@ int main(int argc, char **argv)
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGHUP);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
+	signal(SIGPIPE, SIG_IGN); /* the log may go to somebody who has left */
 	raise_descriptors();
 	/* Everybody's growth waits for us, and on a busy host not for long. Refused to users. */
 	setpriority(PRIO_PROCESS, 0, -10);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -514,7 +514,7 @@ static struct sockaddr_un address(const char *path)
 	return result;
 }
 
-/* What is at the path already must be a dead socket of our own. */
+/* What is at the path already must be a dead socket of our own: 1. Nothing is there: 0. */
 static int place_check(const char *path, char problem[SERVER_PROBLEM])
 {
 	struct sockaddr_un there = address(path);
@@ -543,33 +543,49 @@ static int place_check(const char *path, char problem[SERVER_PROBLEM])
 		snprintf(problem, SERVER_PROBLEM, "socket %s: another collector serves it", path);
 		return -EADDRINUSE;
 	}
-	return 0;
+	return 1;
 }
 
-/* Under another name first: who connects finds the old socket or the new one, never none. */
+/* Binds to a name beside the path that nobody else has. */
+static int bind_beside(struct server *server, char *ret_name, size_t size)
+{
+	for (int attempt = 0; attempt < 8; attempt++) {
+		struct sockaddr_un there;
+		uint32_t number;
+
+		if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+			return -EIO;
+		if ((size_t)snprintf(ret_name, size, "%s.%08x", server->path, number) >=
+		    sizeof(there.sun_path))
+			return -ENAMETOOLONG;
+		there = address(ret_name);
+		if (!bind(server->fd, (struct sockaddr *)&there, sizeof(there)))
+			return 0;
+		if (errno != EADDRINUSE)
+			return -errno;
+	}
+	return -EADDRINUSE;
+}
+
+/* Under another name first: who connects finds the old socket or the new one, never none.
+ * Where nothing was, nothing is replaced either. */
 static int place_take(struct server *server, char problem[SERVER_PROBLEM])
 {
 	char temporary[sizeof(server->path) + 16];
-	struct sockaddr_un there;
-	int result = place_check(server->path, problem);
+	int result, old = place_check(server->path, problem);
 
-	if (result < 0)
-		return result;
-	if ((size_t)snprintf(temporary, sizeof(temporary), "%s.%d", server->path, (int)getpid()) >=
-	    sizeof(there.sun_path)) {
-		snprintf(problem, SERVER_PROBLEM, "socket %s: the path is too long", server->path);
-		return -ENAMETOOLONG;
-	}
-	there = address(temporary);
+	if (old < 0)
+		return old;
 	server->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (server->fd >= 0 && !bind(server->fd, (struct sockaddr *)&there, sizeof(there))) {
+	result = server->fd < 0 ? -errno : bind_beside(server, temporary, sizeof(temporary));
+	if (result == 0) {
 		if (!chmod(temporary, 0666) && !listen(server->fd, BACKLOG) &&
-		    !rename(temporary, server->path) && !lstat(server->path, &server->place))
+		    !renameat2(AT_FDCWD, temporary, AT_FDCWD, server->path,
+			       old ? 0 : RENAME_NOREPLACE) &&
+		    !lstat(server->path, &server->place))
 			return 0;
 		result = -errno;
 		unlink(temporary);
-	} else {
-		result = -errno;
 	}
 	snprintf(problem, SERVER_PROBLEM, "socket %s: %s", server->path, strerror(-result));
 	return result;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -390,30 +391,32 @@ static void keep(int fd)
 		close(fd);
 }
 
+/* The version is looked at before the size, which another version may have another of. */
 static void *map(int fd, size_t size, int protection, uint64_t magic, const char *what,
 		 char problem[LEDGER_PROBLEM])
 {
-	const struct lease_signature *signature;
+	struct lease_signature found = { 0 };
 	struct stat status;
+	void *memory;
 
-	if (fd < 0 || fstat(fd, &status) || (size_t)status.st_size != size) {
-		snprintf(problem, LEDGER_PROBLEM, "the collector's %s is not of the size %zu", what,
+	if (syscall(SYS_pread64, fd, &found, sizeof(found), 0) != sizeof(found) ||
+	    found.magic != magic || fstat(fd, &status)) {
+		snprintf(problem, LEDGER_PROBLEM, "the collector's %s is none", what);
+		return NULL;
+	}
+	if (found.version != LEASE_VERSION || found.kinds != kinds_signature() ||
+	    (size_t)status.st_size != size) {
+		snprintf(problem, LEDGER_PROBLEM,
+			 "the collector's %s has the layout version %u and %llu bytes, this library "
+			 "needs version %u, %zu bytes and the same kinds",
+			 what, found.version, (unsigned long long)status.st_size, LEASE_VERSION,
 			 size);
 		return NULL;
 	}
-	signature = mmap(NULL, size, protection, MAP_SHARED, fd, 0);
-	if (signature == MAP_FAILED) {
-		snprintf(problem, LEDGER_PROBLEM, "the collector's %s: %s", what, strerror(errno));
-		return NULL;
-	}
-	if (signature->magic == magic && signature->version == LEASE_VERSION &&
-	    signature->kinds == kinds_signature())
-		return (void *)signature;
-	snprintf(problem, LEDGER_PROBLEM,
-		 "the collector's %s has the layout version %u, this library needs %u with the "
-		 "same kinds",
-		 what, signature->version, LEASE_VERSION);
-	munmap((void *)signature, size);
+	memory = mmap(NULL, size, protection, MAP_SHARED, fd, 0);
+	if (memory != MAP_FAILED)
+		return memory;
+	snprintf(problem, LEDGER_PROBLEM, "the collector's %s: %s", what, strerror(errno));
 	return NULL;
 }
 
