@@ -8,15 +8,16 @@ objects=$BUILD_DIRECTORY/lab/objects
 export RDMA_COLLECTOR_SOCKET=$scratch/sock RDMA_COLLECTOR_STATE=$scratch/state
 command=$BUILD_DIRECTORY/rdma_intercept
 
+answers() { "$command" status >/dev/null 2>&1; }
 collector() {
 	"$BUILD_DIRECTORY/collector_server" >>"$scratch/collector" 2>&1 &
 	collector=$!
-	within 20 "$command" status >/dev/null 2>&1
+	check "a collector is there" within 20 answers
 }
 
 # used KIND: what the tenant default uses, the only one
 used() { "$command" -j show kind "$1" | grep -o '"used": *[0-9]*' | head -n 1 | grep -o '[0-9]*'; }
-uses() { [ "$(used "$1")" = "$2" ]; }
+uses() { [ "$(used "$1" || echo 0)" = "$2" ]; } # who uses none is not listed
 
 before=$(kernel_counts)
 collector
@@ -39,4 +40,5 @@ check "with the heir, the kernel lets go" settled "$before"
 check "and the collector within seconds" within 5 uses qp 0
 kill $collector
 wait $collector || check "the collector ends well" false
+[ $checks_failed -eq 0 ] || show "$scratch/collector"
 finish

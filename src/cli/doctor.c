@@ -194,7 +194,7 @@ static void check_collector(const struct facts *facts, struct finding *finding)
 		find(finding, &doubtful,
 		     "without one every user keeps books of their own, by the limits of the environment",
 		     "%s", facts->problem);
-	else
+	else if (facts->answer != -EPROTO) /* of which check_protocol speaks */
 		find(finding, &broken, "no process gets more than it has until this is put right",
 		     "%s", facts->problem);
 }

@@ -572,7 +572,10 @@ static void answer_EVENTS(struct collector *collector, const struct request *req
 
 static void answer_EXPLAIN(struct collector *collector, const struct request *request)
 {
-	const struct proto_ask *ask = request->body;
+	const struct proto_ask *asked = request->body;
+	const struct proto_ask whom = { .pid = asked->pid ? asked->pid : request->pid,
+					.number = asked->number };
+	const struct proto_ask *ask = &whom;
 	int member = members_of_pid(&collector->members, ask->pid);
 	struct proto_explanation explanation = { .registered = member >= 0 };
 	const struct proto_event *event =

@@ -311,19 +311,21 @@ int control_tenant_remove(struct collector *collector, const char *name,
 			  char problem[POLICY_PROBLEM])
 {
 	struct proto_event event = { .type = EVENT_LIMITS };
-	struct policy *runtime = policy_merge(collector->runtime, NULL);
+	struct policy *runtime;
 	int result;
 
+	if (policy_tenant_find(collector->files, name)) {
+		snprintf(problem, POLICY_PROBLEM,
+			 "tenant '%s' is named by the policy file, and to be removed there", name);
+		return -EINVAL;
+	}
 	snprintf(problem, POLICY_PROBLEM, "no memory");
+	runtime = policy_merge(collector->runtime, NULL);
 	if (!runtime)
 		return -ENOMEM;
 	result = policy_remove_tenant(runtime, name);
 	if (result < 0) {
-		snprintf(problem, POLICY_PROBLEM,
-			 policy_tenant_find(collector->files, name) ?
-				 "tenant '%s' is named by the policy file, and to be removed there" :
-				 "there is no tenant '%s'",
-			 name);
+		snprintf(problem, POLICY_PROBLEM, "there is no tenant '%s'", name);
 		policy_free(runtime);
 		return result;
 	}

@@ -188,10 +188,9 @@ static int usage_search(pid_t pid, uint64_t inode)
 	return found;
 }
 
-static void usage_attach(struct books *books, unsigned member)
+/* Maps the page behind the descriptor, if there is one, and puts the leases in order. */
+static bool usage_attach(struct books *books, unsigned member, int fd)
 {
-	const struct book_member *row = &books->file->member[member];
-	int fd = usage_search(row->pid, row->usage_inode);
 	void *page = MAP_FAILED;
 
 	if (fd >= 0) {
@@ -200,11 +199,12 @@ static void usage_attach(struct books *books, unsigned member)
 	}
 	if (page != MAP_FAILED)
 		books->member[member].usage = page;
-	else
-		log_write(books->log, LOG_WARN,
-			  "process %d: its usage page was not found again; what it was granted "
-			  "counts as used until it ends",
-			  (int)row->pid);
+	for (uint32_t lease = books->member[member].leases; lease != BOOKS_NOBODY;
+	     lease = books->view[lease].next_of_member) {
+		books_lease_view(books, lease);
+		grants_settle(books, lease);
+	}
+	return page != MAP_FAILED;
 }
 
 /* ---- orphans */
@@ -228,22 +228,23 @@ static bool has_device_open(pid_t pid)
 	return found;
 }
 
-/* Whether some process has inherited a member's descriptors and with them an RDMA
- * device: by fork both go together, since both close at exec. */
-static bool has_heir(uint64_t usage_inode)
+/* A process that has inherited a member's descriptors and with them an RDMA device (by
+ * fork both go together, since both close at exec): its descriptor of the usage page, to
+ * be closed; or -1. */
+static int heir_search(uint64_t usage_inode)
 {
 	struct dirent *entry;
-	bool found = false;
+	int found = -1;
 	DIR *processes = opendir("/proc");
 
-	while (processes && !found && (entry = readdir(processes))) {
+	while (processes && found < 0 && (entry = readdir(processes))) {
 		pid_t pid = atoi(entry->d_name);
-		int fd = pid > 0 ? usage_search(pid, usage_inode) : -1;
 
-		if (fd < 0)
-			continue;
-		close(fd);
-		found = has_device_open(pid);
+		found = pid > 0 ? usage_search(pid, usage_inode) : -1;
+		if (found >= 0 && !has_device_open(pid)) {
+			close(found);
+			found = -1;
+		}
 	}
 	if (processes)
 		closedir(processes);
@@ -266,11 +267,22 @@ static bool lifeline_is_cut(const struct member *beside)
 	return beside->lifeline >= 0 && has_event(beside->lifeline, POLLRDHUP);
 }
 
-static bool is_orphaned(const struct books *books, unsigned member)
+/* Whether a member that has ended lives on in its heirs; if so, its page is known again. */
+static bool is_orphaned(struct books *books, unsigned member)
 {
-	return holds_something(books, member) && !lifeline_is_cut(&books->member[member]) &&
-	       books->file->member[member].usage_inode &&
-	       has_heir(books->file->member[member].usage_inode);
+	uint64_t inode = books->file->member[member].usage_inode;
+	int fd;
+
+	if (!inode || !holds_something(books, member) || lifeline_is_cut(&books->member[member]))
+		return false;
+	fd = heir_search(inode);
+	if (fd < 0)
+		return false;
+	if (books->member[member].usage)
+		close(fd);
+	else
+		usage_attach(books, member, fd);
+	return true;
 }
 
 /* ---- coming and going */
@@ -314,7 +326,8 @@ static void bury(struct members *members, unsigned member)
 	}
 	beside->orphan = true;
 	members->orphans++;
-	close(beside->pidfd);
+	if (beside->pidfd >= 0)
+		close(beside->pidfd);
 	beside->pidfd = -1;
 	if (beside->lifeline >= 0)
 		watch(members, member, beside->lifeline, EPOLLRDHUP);
@@ -405,8 +418,7 @@ void members_dispatch(struct members *members)
 void members_check_orphans(struct members *members)
 {
 	for (unsigned i = 0; members->orphans && i < members->books->file->members_high; i++)
-		if (members->books->member[i].orphan &&
-		    !has_heir(members->books->file->member[i].usage_inode))
+		if (members->books->member[i].orphan && !is_orphaned(members->books, i))
 			forget(members, i, MEMBER_DIED);
 }
 
@@ -425,13 +437,12 @@ static bool reunite(struct members *members, unsigned member)
 		return false;
 	}
 	books->member[member].pidfd = fd;
-	if (!(row->flags & MEMBER_ASKS))
-		usage_attach(books, member);
-	for (uint32_t lease = books->member[member].leases; lease != BOOKS_NOBODY;
-	     lease = books->view[lease].next_of_member) {
-		books_lease_view(books, lease);
-		grants_settle(books, lease);
-	}
+	if (!(row->flags & MEMBER_ASKS) &&
+	    !usage_attach(books, member, usage_search(row->pid, row->usage_inode)))
+		log_write(books->log, LOG_WARN,
+			  "process %d: its usage page was not found again; what it was granted "
+			  "counts as used until it ends",
+			  (int)row->pid);
 	return true;
 }
 

@@ -22,6 +22,7 @@
 
 enum {
 	PATIENCE_MS = 1000,	/* for a collector that is being started again */
+	HELLO_PATIENCE_MS = 5000, /* for one that is there and slow, once in a process's life */
 	SILENCE_MS = 1000,	/* for so long after it did not answer, nobody asks again */
 	ROUNDS_MAX = 1000,	/* of asking for one charge, while others take what was given */
 	FD_FLOOR = 48,		/* a number that programs do not expect to get, and in the first
@@ -448,6 +449,28 @@ static int shared_pages(struct ledger_lease *lease, const struct proto_reply *re
 	return -EPROTO;
 }
 
+/*
+ * Registers, with as much patience as there is reason for. A socket without anybody at it
+ * is a collector that was killed and, most likely, is being started again. One that takes
+ * the connection and says nothing has much to do, and without it nothing is counted. But
+ * where there is no socket there is no collector, unless somebody insists.
+ */
+static int hello_say(const char *path, const struct proto_hello *hello,
+		     struct proto_welcome *ret_welcome, struct proto_reply *ret_reply,
+		     bool may_be_none, char problem[LEDGER_PROBLEM])
+{
+	int result = proto_call(path, MESSAGE_HELLO, hello, ret_welcome, ret_reply,
+				PROTO_KEEP_CONNECTION, 0, problem);
+	bool again = result == -ECONNREFUSED || result == -ECONNRESET || result == -ETIMEDOUT ||
+		     (result == -ENOENT && !may_be_none);
+
+	if (!again)
+		return result;
+	return proto_call(path, MESSAGE_HELLO, hello, ret_welcome, ret_reply,
+			  PROTO_KEEP_CONNECTION,
+			  result == -ETIMEDOUT ? HELLO_PATIENCE_MS : PATIENCE_MS, problem);
+}
+
 int lease_open(struct ledger *ledger, const struct ledger_options *options,
 	       enum ledger_transport transport, char problem[LEDGER_PROBLEM])
 {
@@ -469,14 +492,8 @@ int lease_open(struct ledger *ledger, const struct ledger_options *options,
 	}
 	memcpy(hello.process_limit, options->limits->process, sizeof(hello.process_limit));
 	memcpy(hello.host_limit, options->limits->host, sizeof(hello.host_limit));
-	result = proto_call(lease->socket, MESSAGE_HELLO, &hello, &welcome, &reply,
-			    PROTO_KEEP_CONNECTION, 0, problem);
-	/* A socket without anybody at it is a collector that was killed and, most likely, is
-	 * being started again; where there is none at all, who insists on one may wait. */
-	if (result == -ECONNREFUSED || result == -ECONNRESET ||
-	    (result == -ENOENT && options->transport != TRANSPORT_AUTO))
-		result = proto_call(lease->socket, MESSAGE_HELLO, &hello, &welcome, &reply,
-				    PROTO_KEEP_CONNECTION, PATIENCE_MS, problem);
+	result = hello_say(lease->socket, &hello, &welcome, &reply,
+			   options->transport == TRANSPORT_AUTO, problem);
 	if (result < 0)
 		return result;
 	if (shared)

@@ -200,7 +200,7 @@ struct proto_event {
 
 /* ---- explaining: a process, or with a number one of its refusals */
 struct proto_ask {
-	int32_t pid;
+	int32_t pid; /* 0: the one who asks */
 	uint32_t unused;
 	uint64_t number; /* 0: the process itself */
 };

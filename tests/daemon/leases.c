@@ -189,7 +189,7 @@ static void members_run(const char *what, unsigned most, unsigned tenant_limit, 
 	CHECK(collector_set("default", line) == 0);
 	for (unsigned i = 0; i < TENANTS * PER_TENANT; i++) {
 		snprintf(line, sizeof(line), "member:%u,%u", i % TENANTS, most);
-		pid[i] = spawn_start(line, "TRANSPORT=lease\nLOG_LEVEL=0\nQUIET=1");
+		pid[i] = spawn_start(line, "TRANSPORT=lease\nLOG_LEVEL=0\nQUIET=1\nFAIL=closed");
 	}
 	wait_for(WORD_READY, TENANTS * PER_TENANT);
 	store(WORD_GO, 1);

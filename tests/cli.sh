@@ -1,0 +1,603 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The command rdma_intercept, from outside: exit statuses, what it says, JSON, the
+# start of programs, completion; and, where the collector has been built, everything
+# that is asked of one.
+# shellcheck disable=SC2016,SC2317 # words for other shells; functions that check calls
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+command=$build/rdma_intercept
+collector=$build/collector_server
+sources=${SOURCE_DIRECTORY:-$here/..}
+documents=$work/documents # every JSON document that was seen
+chmod 711 "$work"
+export RDMA_COLLECTOR_SOCKET=$work/socket RDMA_COLLECTOR_STATE=$work/state
+export LC_ALL=C.UTF-8
+unset NO_COLOR RDMA_INTERCEPT_LIBRARY
+
+if [ ! -x "$command" ]; then
+	echo "$command is missing: build the project first" >&2
+	exit 1
+fi
+
+# exits status argument...: so the command ends
+exits() {
+	local wanted=$1
+
+	shift
+	try "$command" "$@"
+	[ "$status" -eq "$wanted" ]
+}
+
+# complains status text argument...: so it ends, with one line on stderr that has the text
+complains() {
+	local wanted=$1 text=$2
+
+	shift 2
+	exits "$wanted" "$@" && silent out && [ "$(wc -l <"$work/err")" -eq 1 ] &&
+		grep -q '^rdma_intercept: ' "$work/err" && says err "$text"
+}
+
+# answers argument...: with a JSON document and status 0
+answers() {
+	exits 0 -j "$@" && silent err && is_json
+}
+
+# is_json: the output is one document; it is kept for the comparison with the reference
+is_json() {
+	cat "$work/out" >>"$documents"
+	[ "$(wc -l <"$work/out")" -eq 1 ] || return 1
+	! command -v jq >/dev/null || jq -e . "$work/out" >/dev/null
+}
+
+# soon command...: within seconds
+soon() {
+	local i
+
+	for ((i = 0; i < 100; i++)); do
+		"$@" && return 0
+		sleep 0.05
+	done
+	return 1
+}
+
+# in_terminal columns arguments...: what a terminal of that width gets, in $work/screen
+in_terminal() {
+	local columns=$1
+
+	shift
+	script -qec "stty cols $columns; '$command' $*" /dev/null </dev/null >"$work/screen"
+}
+
+# ---- the command line
+
+while IFS='|' read -r text arguments; do
+	read -ra words <<<"$arguments"
+	check "usage: '$arguments'" complains 2 "$text" "${words[@]}"
+done <<'END'
+which command?|
+no command 'nonsense'|nonsense
+no command 'nonsense'|nonsense --help
+no option --nonsense|--nonsense
+no option -x|-x status
+--socket needs a value|status --socket
+--json takes no value|--json=1 status
+get, set, unset|limit
+get, set, unset|limit put
+tenant, process, device, kind|show
+status takes no option --follow|status -f
+events takes no option --limit|events --limit qp=1
+what to do with 'more'|status more
+auto, always, never|--color=blue status
+not a process ID|show process self
+not a process ID|explain 0
+not a process ID|explain 99999999999
+neither PID nor PID-NUMBER|explain 1-
+neither PID nor PID-NUMBER|explain 1-0
+something is missing|explain
+something is missing|check
+something is missing|limit set host
+something is missing|tenant add
+host, default or tenant NAME|limit set
+host, default or tenant NAME|limit set everything qp=1
+host, default or tenant NAME|limit get tenant
+not KEY=VALUE|limit set host qp
+not KEY=VALUE|limit set host =1
+not KEY=VALUE|limit set host qp=
+cannot be the name of a tenant|tenant remove aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+END
+check "an empty name of a tenant" complains 2 "cannot be the name" tenant add ''
+check "a name of two lines" complains 2 'cannot be the name' tenant add $'a\nmode = audit'
+check "a value of two lines" complains 2 'is not one line' limit set host $'qp=1\nmr=2'
+check "more than a message takes" complains 2 'too much at once' \
+	limit set host "qp=$(printf '%01100d' 1)"
+check "a path that no socket can have" complains 2 'less than 108' -s "$(printf '%0200d' 1)" status
+check "a mistake before -j is told as JSON, too" exits 2 --nonsense status -j
+check "is a document" is_json
+check "no kind of that name" complains 1 "no kind 'quux'" show kind quux
+
+check "help" exits 0 --help
+check "help goes to standard output" silent err
+mapfile -t names < <(sed -n 's/^COMMAND([a-z_]*, "\([^"]*\)".*/\1/p' "$sources/src/cli/commands.def")
+mapfile -t options < <(sed -n 's/^OPTION(\([a-z]*\),.*/\1/p' "$sources/src/cli/options.def")
+check "there are commands and options" test "${#names[@]}" -gt 10 -a "${#options[@]}" -gt 10
+manual=$(sed 's/\\-/-/g; s/\\&//g' "$sources/man/rdma_intercept.1")
+"$command" --help >"$work/help"
+for name in "${names[@]}"; do
+	read -ra words <<<"$name"
+	check "'$name' is in the help" grep -q "^$name " "$work/help"
+	check "'$name --help' says how" exits 0 "${words[@]}" --help
+	check "'$name --help' has its usage" says out "usage: rdma_intercept $name"
+	check "the manual has '$name'" grep -q "rdma_intercept $name" <<<"$manual"
+	check "'$name --help' as JSON" answers "${words[@]}" -h
+done
+for option in "${options[@]}"; do
+	check "the manual has --$option" grep -qe "--$option" <<<"$manual"
+done
+check "help as JSON" answers --help
+check "version" exits 0 -V
+check "version has a number" grep -qE '^rdma_intercept [0-9]+\.[0-9]+' "$work/out"
+check "version as JSON" answers --version
+check "options after the command" exits 0 show kind --json
+check "and before it" exits 0 -j show kind
+check "and among the words" exits 0 show -j kind
+check "operands after --" exits 0 -- show kind
+
+# ---- without a collector
+
+check "the kinds" exits 0 show kind
+while read -r kind; do
+	check "kind $kind" grep -qE "^$kind +(count|bytes) +[a-zA-Z]" "$work/out"
+done < <(sed -n 's/^KIND(\([a-z_]*\),.*/\1/p' "$sources/src/ledger/kinds.def")
+check "the kinds as JSON" answers show kind
+for arguments in status 'show tenant' 'show process' 'show process 1' 'show device' 'show kind qp' \
+	'limit get' 'limit set host qp=1' 'limit unset host qp' 'tenant list' 'tenant add x' \
+	'tenant remove x' reload 'explain 1' events 'events -f'; do
+	read -ra words <<<"$arguments"
+	check "no collector: $arguments" complains 3 "no collector at $work/socket" "${words[@]}"
+	check "no collector, as JSON: $arguments" exits 3 -j "${words[@]}"
+	check "an error is a document: $arguments" is_json
+	check "that has it: $arguments" says out '{"error":"no collector at '
+done
+check "--socket goes before the environment" complains 3 "at $work/other" -s "$work/other" status
+
+cat >"$work/good.conf" <<'END'
+[host]
+qp = 100
+[tenant a]
+match = uid=1
+match = uid=2
+[tenant b]
+END
+printf '[tenant a]\nqp = 1\nqp = nonsense\n' >"$work/bad.conf"
+check "check: a good file" exits 0 check "$work/good.conf"
+check "check: in words" says out "$work/good.conf: ok, 2 tenants, 2 rules"
+check "check: as JSON" answers check "$work/good.conf"
+check "check: a bad file" exits 1 check "$work/bad.conf"
+check "check: file, line and reason" grep -q "^$work/bad.conf:3: ." "$work/out"
+check "check: a bad file as JSON" exits 1 -j check "$work/bad.conf"
+check "check: is a document" is_json
+check "check: says so in it" says out '"ok":false'
+check "check: no file" exits 1 check "$work/none.conf"
+check "check: names it" says out "$work/none.conf"
+
+check "doctor" exits 0 doctor
+check "doctor: the library" grep -qE "^OK +library +$(realpath "$library") " "$work/out"
+check "doctor: no collector" grep -qE '^WARN +collector +no collector' "$work/out"
+check "doctor: nothing preloads" grep -qE '^WARN +preload' "$work/out"
+check "doctor: one line each" not grep -qvE '^(OK|WARN) +[a-z]+' "$work/out"
+check "doctor: as JSON" answers doctor
+LD_PRELOAD=$preload check "doctor: LD_PRELOAD" exits 0 doctor
+check "doctor: is seen" grep -qE '^OK +preload +LD_PRELOAD' "$work/out"
+echo "no library" >"$work/no.so"
+RDMA_INTERCEPT_LIBRARY=$work/no.so check "doctor: a library that is none" exits 1 doctor
+check "doctor: fails" grep -qE '^FAIL +library' "$work/out"
+touch "$work/socket"
+check "doctor: a file where the socket should be" exits 1 doctor
+check "doctor: says so" grep -qE '^FAIL +socket +.* is not a socket' "$work/out"
+rm "$work/socket"
+ln -s /etc/passwd "$shm"
+check "doctor: a link in place of the shared memory" exits 1 doctor
+check "doctor: is not followed" grep -qE "^FAIL +shared memory +$shm is not a regular file" "$work/out"
+rm "$shm"
+touch "$shm"
+chmod 666 "$shm"
+check "doctor: shared memory that others can write" exits 0 doctor
+check "doctor: warns" grep -qE "^WARN +shared memory +$shm has mode 0666" "$work/out"
+rm "$shm"
+
+# ---- run
+
+check "run: the program's own status" exits 7 run sh -c 'exit 7'
+PATH=/usr/bin:/bin check "run: not found" complains 127 'nonsense: No such file' run nonsense
+check "run: not executable" complains 126 "$work: Permission denied" run "$work"
+check "run: no command" complains 125 'something is missing' run
+check "run: a bad option" complains 125 'no option --nonsense' run --nonsense true
+check "run: an option of another" complains 125 'run takes no option --follow' run -f true
+check "run: a bad option before it" complains 125 'no option --nonsense' --nonsense run true
+check "run: a mode that is none" complains 125 'enforce, warn, audit' run --mode hard true
+check "run: a transport that is none" complains 125 'auto, lease' run --transport post true
+for limit in '' 'qp' 'qp=' 'qp=x' 'nonsense=1' 'mr=1G' 'qp=1,' 'user:qp=1' 'device:qp=1' 'device::qp=1' \
+	'process:' 'host:qp=1;x'; do
+	check "run: limit '$limit'" complains 125 'is not a limit' run --limit "$limit" true
+done
+RDMA_INTERCEPT_LIBRARY=$work/none.so check "run: no library" \
+	complains 125 "RDMA_INTERCEPT_LIBRARY=$work/none.so: No such" run true
+mkdir "$work/a b"
+cp "$library" "$work/a b/"
+RDMA_INTERCEPT_LIBRARY="$work/a b/librdma_intercept.so" check "run: a path that LD_PRELOAD cannot have" \
+	complains 125 'no path with a colon or a space' run true
+check "run: no collector to ask for the tenant" \
+	complains 125 'no collector at' run --tenant default true
+PATH=/usr/bin:/bin check "run: errors as JSON" exits 127 -j run nonsense
+check "run: are a document" is_json
+
+# environment name: its value in what run started
+environment() {
+	sed -n "s/^$1=//p" "$work/out"
+}
+same() {
+	echo "'$1' and '$2'"
+	[ "$1" = "$2" ]
+}
+check "run: with everything" exits 0 run --limit 'qp=10,mr=5' --limit 'host:qp=9;device:rxe0:mr_bytes=1G' \
+	--mode audit --transport embedded --quiet -s "$work/other" -- env
+check "run: limits" same "$(environment RDMA_INTERCEPT_LIMITS)" \
+	'process:qp=10,mr=5;host:qp=9;device:rxe0:mr_bytes=1G'
+check "run: mode" same "$(environment RDMA_INTERCEPT_MODE)" audit
+check "run: transport" same "$(environment RDMA_INTERCEPT_TRANSPORT)" embedded
+check "run: quiet" same "$(environment RDMA_INTERCEPT_QUIET)" 1
+check "run: socket" same "$(environment RDMA_COLLECTOR_SOCKET)" "$work/other"
+check "run: preload" same "$(environment LD_PRELOAD)" "$(realpath "$library")"
+check "run: without options nothing is set" exits 0 run env
+check "run: no limits" same "$(environment RDMA_INTERCEPT_LIMITS)" ''
+check "run: no mode" same "$(environment RDMA_INTERCEPT_MODE)" ''
+other=$(ldconfig -p | sed -n 's/.*libdl\.so\.2 .*=> //p' | head -1)
+LD_PRELOAD=$other RDMA_INTERCEPT_LIMITS='host:qp=1;' check "run: what is there already" \
+	exits 0 run --limit qp=2 env
+check "run: stays behind the library" same "$(environment LD_PRELOAD)" "$(realpath "$library"):$other"
+check "run: stays before the new limits" same "$(environment RDMA_INTERCEPT_LIMITS)" 'host:qp=1;process:qp=2'
+check "run: the program's options are its own" exits 0 run env -i "$(command -v echo)" -j --help
+check "run: as they are" same "$(cat "$work/out")" '-j --help'
+check "run: and its --" exits 0 run -- echo -- x
+check "run: as well" same "$(cat "$work/out")" '-- x'
+mkdir -p "$work/prefix/bin" "$work/prefix/lib"
+cp "$command" "$work/prefix/bin/"
+cp "$library" "$work/prefix/lib/"
+try "$work/prefix/bin/rdma_intercept" run env
+check "run: the library of the same prefix" \
+	same "$(environment LD_PRELOAD)" "$work/prefix/lib/librdma_intercept.so"
+check "run: a limit is in force" exits 0 run --limit qp=2 -- "$build/test_global_limit"
+check "run: and refuses" says err 'qp used 2/2, wanted 1 more, limit of the process'
+fresh
+
+# ---- output that does not arrive, and terminals
+
+try sh -c '"$0" show kind >/dev/full' "$command"
+check "a full device is an error" test "$status" -eq 1
+check "that is told" says err 'rdma_intercept: the output cannot be written: No space left'
+try sh -c '"$0" show kind >&-' "$command"
+check "no output at all is one, too" test "$status" -eq 1
+try sh -c 'trap "" PIPE; "$0" show kind | true; "$0" -j show kind | true' "$command"
+check "a reader that has gone is no crash" test "$status" -eq 0
+try env -i "$command" show kind
+check "no environment" test "$status" -eq 0
+try sh -c 'exec 0<&- 2>&-; "$0" status' "$command"
+check "no standard error" test "$status" -eq 3
+check "control characters of the user are escaped" complains 2 'no command '"'"'\x1b[31m'"'" $'\e[31m'
+check "so is what is no UTF-8" complains 2 'no command '"'"'\xff'"'" $'\xff'
+check "and what turns the writing around" complains 2 '\xe2\x80\xae' $'\u202e'
+check "letters are not" complains 2 'größe' größe
+check "no UTF-8 in JSON" exits 2 -j $'\xff'
+check "is a document" is_json
+
+# ---- completion
+
+# completes line candidates...: these are among what bash would offer
+completes() {
+	local line="rdma_intercept $1" wanted offered
+
+	shift
+	offered=$(PATH=$build:$PATH bash -c '
+		. "$1"
+		COMP_LINE=$2 COMP_POINT=${#2}
+		_rdma_intercept
+		printf "%s\n" "${COMPREPLY[@]}"
+	' - "$sources/packaging/bash-completion/rdma_intercept" "$line")
+	echo "offered: $offered"
+	for wanted; do
+		grep -qxFe "$wanted" <<<"$offered" || return 1
+	done
+}
+for name in "${names[@]}"; do
+	case $name in
+	*' '*) check "completion of '$name'" completes "${name% *} " "${name#* }" ;;
+	*) check "completion of '$name'" completes '' "$name" ;;
+	esac
+done
+check "completion of a part" completes 'sta' status
+check "completion of nothing else" not completes 'sta' run
+check "completion of common options" completes '--' --json --socket --color
+check "completion of no others" not completes '--' --limit
+check "completion of run's options" completes 'run --' --limit --mode --tenant --transport --quiet
+check "completion leaves the program's alone" not completes 'run env -' --json
+check "completion of kinds" completes 'show kind ' qp mr_bytes
+check "completion of limits" completes 'run --limit host:q' qp=
+check "completion of keys" completes 'limit set host ' qp= process.qp=
+check "completion of keys without values" completes 'limit unset host pro' process.qp
+check "completion of sections" completes 'limit get ' host default tenant
+while IFS='|' read -r option value; do
+	check "completion of --$option" completes "run --$option " "$value"
+	check "completion of --$option=" completes "run --$option=" "$value"
+done <<'END'
+mode|audit
+transport|embedded
+color|never
+limit|qp=
+match|uid=
+END
+check "completion does not start programs" completes "run touch $work/started -"
+check "really" not test -e "$work/started"
+
+# ---- with a collector
+
+if [ ! -x "$collector" ]; then
+	echo "skipped: $collector is not there, and so nothing was asked of it"
+	finish
+fi
+
+policy=$work/policy.conf
+good_policy() {
+	cat >"$policy" <<-END
+		[host]
+		qp = 100
+		mr_bytes = 1536M
+		device.$device.qp = 50
+		[default]
+		process.qp = 5
+		[tenant ours]
+		match = uid=$(id -u)
+		qp = 4
+		[tenant theirs]
+		match = uid=4000000
+		mode = warn
+	END
+}
+ready() {
+	"$command" status >/dev/null 2>&1
+}
+collector_start() {
+	"$collector" --policy "$policy" >>"$work/collector.log" 2>&1 &
+	collector_pid=$!
+	workers+=("$collector_pid") # ended with them
+	soon ready
+}
+good_policy
+check "the collector starts" collector_start
+
+check "status" exits 0 status
+check "status: the collector" grep -qE "^pid +$collector_pid\$" "$work/out"
+check "status: its socket" grep -qE "^socket +$work/socket\$" "$work/out"
+check "status: its policy" grep -qE "^policy +$policy\$" "$work/out"
+check "status: the columns" grep -qE '^NAME +MODE +PROCS +QP' "$work/out"
+check "status: a tenant" grep -qE '^ours +enforce +0 +0/4' "$work/out"
+check "status: another" grep -qE '^theirs +warn +0 ' "$work/out"
+check "status: bytes for people" says out '0/1.5G'
+check "status: no colours in a file" not grep -q $'\e' "$work/out"
+check "status as JSON" answers status
+check "status: exact bytes" says out '"limit":1610612736'
+check "status: no limit" says out '"limit":null'
+for arguments in 'show tenant' 'show tenant ours' 'show process' 'show device' "show device $device" \
+	'show kind qp' 'limit get' 'limit get host' 'limit get default' 'limit get tenant ours' \
+	'tenant list' events "explain $$" doctor; do
+	read -ra words <<<"$arguments"
+	check "$arguments" exits 0 "${words[@]}"
+	check "$arguments as JSON" answers "${words[@]}"
+done
+check "show: no such tenant" complains 1 "no tenant 'x'" show tenant x
+check "show: no such process" complains 1 "no process '1'" show process 1
+check "show: no such device" complains 1 "no device 'x'" show device x
+check "limit: no such tenant" complains 1 'tenant x' limit get tenant x
+check "explain: no such process" complains 1 '4000000' explain 4000000
+check "explain: no such event" complains 1 "1-1" explain 1-1
+check "doctor: the collector" exits 0 doctor
+check "doctor: found" grep -qE "^OK +collector +pid $collector_pid" "$work/out"
+check "doctor: one language" grep -qE '^OK +protocol' "$work/out"
+check "doctor: the policy" grep -qE "^OK +policy +$policy " "$work/out"
+
+check "explain: a process" exits 0 explain $$
+check "explain: its tenant" grep -qE '^tenant +ours$' "$work/out"
+check "explain: its rule" grep -qE "^rule +$policy:8: match" "$work/out"
+check "run: in its tenant" exits 0 run --tenant ours true
+check "run: not in another" complains 125 "belongs to tenant 'ours', not to 'theirs'" \
+	run --tenant theirs touch "$work/started"
+check "run: did not start" not test -e "$work/started"
+
+# -- changes
+check "limit set" exits 0 limit set tenant ours qp=3 process.mr_bytes=2G "device.$device.mr=7"
+check "limit set: in silence" silent out
+check "limit get: has them" exits 0 limit get tenant ours
+check "limit get: in total" grep -qE '^tenant ours +qp +3$' "$work/out"
+check "limit get: of each process" grep -qE '^tenant ours +process\.mr_bytes +2G$' "$work/out"
+check "limit get: on a device" grep -qE "^tenant ours +device\\.$device\\.mr +7\$" "$work/out"
+check "limit get: inherited" grep -qE '^tenant ours +process\.qp +5$' "$work/out"
+check "limit unset" exits 0 limit unset tenant ours qp process.mr_bytes "device.$device.mr"
+check "limit get: as in the file" exits 0 limit get tenant ours
+check "limit get: again" grep -qE '^tenant ours +qp +4$' "$work/out"
+check "limit get: and no more" not says out mr_bytes
+check "limit set as JSON" answers limit set host mr=50
+check "limit set: a key that is none" complains 1 'nonsense' limit set host nonsense=1
+check "limit set: a value that is none" complains 1 "'x'" limit set host qp=x
+check "limit set: nobody's" complains 1 "'x'" limit set tenant x qp=1
+check "limit set: as JSON" exits 1 -j limit set tenant x qp=1
+check "limit set: a document" is_json
+check "tenant add" exits 0 tenant add new qp=9 --mode audit --match 'uid=4000001 cgroup=/x*' process.qp=2
+check "tenant list" exits 0 tenant list
+check "tenant list: has it" grep -qE '^new +audit +0 +runtime$' "$work/out"
+check "tenant list: as JSON" answers tenant list
+check "limit get: its limits" exits 0 limit get tenant new
+check "limit get: are there" grep -qE '^tenant new +process\.qp +2$' "$work/out"
+check "tenant add: again" complains 1 "'new'" tenant add new
+check "tenant add: a bad rule" complains 1 'color' tenant add newer --match color=blue
+check "tenant remove" exits 0 tenant remove new
+check "tenant remove: again" complains 1 "'new'" tenant remove new
+check "completion of tenants" completes 'show tenant ' ours theirs
+check "completion of devices" completes 'limit set host device.' "device.$device.qp="
+
+# -- reloading
+check "reload" exits 0 reload
+check "reload: what is in force" says out "$policy: in force"
+check "reload: as JSON" answers reload
+echo 'nonsense' >>"$policy"
+check "reload: a bad file" complains 1 "$policy:" reload
+check "status: says why" exits 0 status
+check "status: by file and line" grep -qE "^problem +$policy:[0-9]+: " "$work/out"
+check "status: a problem as JSON" answers status
+check "doctor: fails" exits 1 doctor
+check "doctor: by file and line" grep -qE "^FAIL +policy +$policy:[0-9]+: " "$work/out"
+good_policy
+check "reload: put right" exits 0 reload
+
+# -- processes
+fresh
+worker_start one
+for _ in 1 2 3 4; do
+	check "a QP" ask one qp ok
+done
+check "one more is refused" ask one qp refused
+pid=${pid_one:?}
+check "status: full" exits 0 status
+check "status: is marked" grep -qE '^ours +enforce +1 .* !! 4/4' "$work/out"
+check "status: as JSON" answers status
+check "show process" exits 0 show process
+check "show process: a line" grep -qE "^ *$pid +test_shm_versio +$(id -u) +ours +enforce " "$work/out"
+check "show process: as JSON" answers show process
+check "show process: one" exits 0 show process "$pid"
+check "show process: what it holds" grep -qE '^ +qp +4 ' "$work/out"
+check "show process: where" grep -qE "^$device +qp +4 " "$work/out"
+check "show process: one as JSON" answers show process "$pid"
+check "show kind: who" exits 0 show kind qp
+check "show kind: the tenant" grep -qE '^ours +enforce +1 +4 +4 +4 +4 +5 +1 +!!$' "$work/out"
+check "show kind: the process" grep -qE "^ *$pid +test_shm_versio .* ours +enforce +4 " "$work/out"
+check "show kind: as JSON" answers show kind qp
+check "show device: who" exits 0 show device "$device"
+check "show device: the process" grep -qE "^ *$pid +test_shm_versio" "$work/out"
+check "show device: as JSON" answers show device "$device"
+check "events" exits 0 events
+check "events: joined" grep -qE " joined +ours +$pid " "$work/out"
+check "events: refused" grep -qE " refused +ours +$pid +$device +qp used 4/4, wanted 1 more, limit of the tenant, event $pid-1\$" "$work/out"
+check "events: as JSON" answers events
+check "events: with an id" says out "\"id\":\"$pid-1\""
+check "explain: an event" exits 0 explain "$pid-1"
+check "explain: what" says out 'qp used 4/4, wanted 1 more, limit of the tenant'
+check "explain: what to do" says out 'rdma_intercept limit set tenant ours qp=5'
+check "explain: as JSON" answers explain "$pid-1"
+check "completion of processes" completes 'explain ' "$pid"
+
+"$command" -j events -f >"$work/follow" 2>"$work/follow.err" &
+follower=$!
+workers+=("$follower")
+check "events -f: the past" soon grep -qF "\"id\":\"$pid-1\"" "$work/follow"
+check "what was advised" exits 0 limit set tenant ours qp=5
+check "helps" ask one qp ok
+check "events -f: the news" soon grep -qF '"type":"limits"' "$work/follow"
+worker_end one quit
+check "events -f: the end" soon grep -qF '"type":"left"' "$work/follow"
+cat "$work/follow" >>"$documents"
+check "events -f: an object per line" not grep -qvE '^\{"sequence":[0-9]+,.*\}$' "$work/follow"
+kill "$follower"
+"$command" events -f >"$work/follow.text" 2>&1 &
+follower=$!
+workers+=("$follower")
+check "events -f: for people" soon grep -qE ' left +ours +' "$work/follow.text"
+
+# -- names that are no names
+evil=$'\e[31m"red"'
+ln -s "$build/test_shm_version" "$work/$evil"
+mkfifo "$work/evil.in"
+LD_PRELOAD=$preload "$work/$evil" --worker <"$work/evil.in" >"$work/evil.out" 2>&1 &
+workers+=("$!")
+exec {evil_fd}>"$work/evil.in"
+echo qp >&"$evil_fd"
+check "a program with a bad name" soon grep -q ok "$work/evil.out"
+check "show process: with it" exits 0 show process
+check "show process: escaped" says out '\x1b[31m"red"'
+check "show process: no escape" not grep -q $'\e' "$work/out"
+check "show process: as JSON" answers show process
+check "show process: escaped there, too" says out '\u001B[31m\"red\"'
+
+# -- terminals
+if command -v script >/dev/null; then
+	limit_all() {
+		"$command" limit set tenant ours qp=1
+	}
+	check "a limit that is reached" limit_all
+	in_terminal 200 status
+	check "terminal: red where it is full" grep -q $'\e\\[31m!! 1/1\e\\[m' "$work/screen"
+	check "terminal: a table" grep -q '^NAME ' "$work/screen"
+	in_terminal 200 --color=never status
+	check "terminal: no colours if not wanted" not grep -q $'\e\\[3' "$work/screen"
+	NO_COLOR=1 in_terminal 200 status
+	check "terminal: NO_COLOR" not grep -q $'\e\\[3' "$work/screen"
+	NO_COLOR=1 in_terminal 200 --color always status
+	check "terminal: unless asked for" grep -q $'\e\\[3' "$work/screen"
+	in_terminal 20 status
+	check "narrow terminal: a list" grep -qE '^name +ours' "$work/screen"
+	check "narrow terminal: with what the table has" grep -q '!! 1/1' "$work/screen"
+	check "narrow terminal: in place of it" not grep -q '^NAME ' "$work/screen"
+	in_terminal 1 doctor
+	check "the narrowest terminal" grep -q 'library' "$work/screen"
+else
+	echo "skipped: script is not installed; terminals were not tried"
+fi
+check "--color=always" exits 0 --color=always status
+check "has colours" grep -q $'\e\\[31m' "$work/out"
+exec {evil_fd}>&-
+
+# -- those who may not
+if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
+	as_nobody() {
+		try setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+	}
+	as_nobody "$command" limit set host qp=1
+	check "others may not change" test "$status" -eq 4
+	check "and hear so" says err 'rdma_intercept: SET_LIMIT is for root'
+	as_nobody "$command" status
+	check "but may look" test "$status" -eq 0
+	mkdir -m 777 "$work/theirs"
+	setpriv --reuid=65534 --regid=65534 --clear-groups "$collector" --policy "$policy" \
+		--socket "$work/theirs/socket" --state "$work/theirs/state" >>"$work/collector.log" 2>&1 &
+	theirs=$!
+	workers+=("$theirs")
+	soon test -S "$work/theirs/socket"
+	check "the server of another is not trusted" complains 4 'uid 65534' -s "$work/theirs/socket" status
+	check "doctor: nor there" exits 1 -s "$work/theirs/socket" doctor
+	check "doctor: says whose it is" grep -qE '^FAIL +socket +.* belongs to user 65534' "$work/out"
+	kill "$theirs"
+	wait "$theirs"
+else
+	echo "skipped: not root, or no setpriv; other users were not tried"
+fi
+
+# -- the end
+kill -KILL "$collector_pid"
+wait "$collector_pid" 2>/dev/null
+check "events -f: ends with the collector" soon not kill -0 "$follower" 2>/dev/null
+status=0
+wait "$follower" || status=$?
+check "events -f: and says so" test "$status" -eq 3
+check "nobody listens" complains 3 'no collector at' status
+check "doctor: a stale socket" exits 1 doctor
+check "doctor: says so" grep -qE '^FAIL +socket +.* is stale' "$work/out"
+
+# ---- the reference of the documents
+
+grep -oE '"[a-z_]+":' "$documents" | tr -d '":' | sort -u >"$work/fields"
+check "there were documents" test "$(wc -l <"$work/fields")" -gt 50
+while read -r field; do
+	grep -q "^KIND($field," "$sources/src/ledger/kinds.def" ||
+		check "docs/json.md has '$field'" grep -q "\`$field\`" "$sources/docs/json.md"
+done <"$work/fields"
+
+finish

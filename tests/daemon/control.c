@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Policy in force: read at the start, again on demand, by signal and when a file
+ * changes; all or nothing; changed by commands over the files, which survive a restart.
+ * And how the collector comes and goes itself.
+ */
+#include "collector.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness.h"
+
+static uint64_t qp_limit(const char *tenant)
+{
+	return collector_tenant(tenant).limit[KIND_qp];
+}
+
+static bool wait_limit(const char *tenant, uint64_t limit)
+{
+	for (int i = 0; i < 500; i++) {
+		if (qp_limit(tenant) == limit)
+			return true;
+		usleep(10000);
+	}
+	return CHECK(false, "the limit is %llu", (unsigned long long)qp_limit(tenant));
+}
+
+static struct proto_pong pong(void)
+{
+	struct proto_pong answer = { 0 };
+
+	CHECK(collector_call(MESSAGE_PING, NULL, &answer) == 0);
+	return answer;
+}
+
+/* An editor's way: a new file renamed over the old one. */
+static void write_renamed(const char *name, const char *text)
+{
+	char path[128], temporary[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s", harness_path(name));
+	snprintf(temporary, sizeof(temporary), "%s", harness_path("new~"));
+	file = fopen(temporary, "w");
+	if (!file || fputs(text, file) < 0 || fclose(file) || rename(temporary, path))
+		abort();
+}
+
+static void drive_reload(void)
+{
+	unsigned reloads;
+
+	collector_policy("[tenant a]\nqp = 1\n");
+	collector_start("");
+	CHECK(qp_limit("a") == 1);
+	/* The files are watched, written in place or replaced. */
+	collector_policy("[tenant a]\nqp = 2\n");
+	wait_limit("a", 2);
+	write_renamed("policy.conf", "[tenant a]\nqp = 3\n");
+	wait_limit("a", 3);
+	mkdir(harness_path("tenants.d"), 0755);
+	write_renamed("tenants.d/b.conf", "[tenant b]\nqp = 4\n");
+	wait_limit("b", 4);
+	write_renamed("tenants.d/b.conf", "[tenant b]\nqp = 5\n");
+	wait_limit("b", 5);
+	/* A bad one changes nothing, and says where. */
+	write_renamed("tenants.d/c.conf", "[tenant c]\nqp = 6\nqpp = 7\n");
+	for (int i = 0; i < 500 && !pong().problem[0]; i++)
+		usleep(10000);
+	CHECK(strstr(pong().problem, "/tenants.d/c.conf:3: "), "%s", pong().problem);
+	CHECK(strstr(pong().problem, "qpp"), "%s", pong().problem);
+	CHECK(qp_limit("b") == 5 && qp_limit("a") == 3);
+	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) == -EINVAL);
+	CHECK(strstr(collector_log(), "the old policy stays"));
+	/* Put right; by message and by signal. */
+	reloads = pong().reloads;
+	write_renamed("tenants.d/c.conf", "[tenant c]\nqp = 6\n");
+	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) == 0);
+	CHECK(qp_limit("c") == 6 && !pong().problem[0] && pong().reloads > reloads);
+	reloads = pong().reloads;
+	kill(collector_pid(), SIGHUP);
+	for (int i = 0; i < 500 && pong().reloads == reloads; i++)
+		usleep(10000);
+	CHECK(pong().reloads > reloads);
+	/* A file that is gone takes its tenant along. */
+	unlink(harness_path("tenants.d/c.conf"));
+	for (int i = 0; i < 500 && collector_tenant("c").tenant[0]; i++)
+		usleep(10000);
+	CHECK(!collector_tenant("c").tenant[0]);
+	collector_stop();
+}
+
+static int tenant(enum message type, const char *section, const char *text)
+{
+	struct proto_change change = { 0 };
+
+	snprintf(change.section, sizeof(change.section), "%s", section);
+	snprintf(change.text, sizeof(change.text), "%s", text);
+	return collector_call(type, &change, NULL);
+}
+
+static void drive_commands(void)
+{
+	unlink(harness_path("tenants.d/b.conf"));
+	collector_policy("[tenant a]\nqp = 1\nmode = warn\n");
+	collector_start("");
+	/* Over the file, and over reloads and restarts, until it is taken back. */
+	CHECK(collector_set("tenant a", "qp = 10\n") == 0 && qp_limit("a") == 10);
+	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) == 0 && qp_limit("a") == 10);
+	collector_kill();
+	collector_start("");
+	CHECK(qp_limit("a") == 10 && collector_tenant("a").mode == PROTO_WARN);
+	CHECK(collector_set("tenant a", "qp = unset\n") == 0 && qp_limit("a") == 1);
+	/* Nothing of a wrong one. */
+	CHECK(collector_set("tenant a", "qp = 5\nqpp = 6\n") == -EINVAL && qp_limit("a") == 1);
+	CHECK(collector_set("tenant nobody", "qp = 5\n") == -ENOENT);
+	CHECK(!collector_tenant("nobody").tenant[0]);
+	CHECK(collector_set("collector", "socket = /x\n") == -EINVAL);
+	CHECK(collector_set("host", "mr = 7\n") == 0);
+	CHECK(collector_tenant(NULL).limit[KIND_mr] == 7);
+	/* Tenants that commands make. */
+	CHECK(tenant(MESSAGE_TENANT_ADD, "tenant t", "qp = 3\nmatch = uid=61999\n") == 0);
+	CHECK(qp_limit("t") == 3 && collector_tenant("t").flags & ROW_RUNTIME);
+	CHECK(tenant(MESSAGE_TENANT_ADD, "tenant t", "qp = 3\n") == -EEXIST);
+	CHECK(tenant(MESSAGE_TENANT_ADD, "tenant a", "qp = 3\n") == -EEXIST);
+	CHECK(tenant(MESSAGE_TENANT_ADD, "tenant x/y", "qp = 3\n") == -EINVAL);
+	CHECK(tenant(MESSAGE_TENANT_ADD, "host", "qp = 3\n") == -EINVAL);
+	collector_stop();
+	collector_start("");
+	CHECK(qp_limit("t") == 3);
+	CHECK(tenant(MESSAGE_TENANT_REMOVE, "tenant t", "") == 0);
+	CHECK(!collector_tenant("t").tenant[0]);
+	CHECK(tenant(MESSAGE_TENANT_REMOVE, "tenant t", "") == -ENOENT);
+	CHECK(tenant(MESSAGE_TENANT_REMOVE, "tenant a", "") < 0 && qp_limit("a") == 1);
+	collector_stop();
+}
+
+static int run(const char *arguments, char *output, size_t size)
+{
+	char command[1024];
+	size_t length;
+	FILE *pipe;
+
+	snprintf(command, sizeof(command), "timeout 20 %s/collector_server %s 2>&1",
+		 getenv("BUILD_DIRECTORY"), arguments);
+	pipe = popen(command, "re");
+	length = fread(output, 1, size - 1, pipe);
+	output[length] = '\0';
+	return WEXITSTATUS(pclose(pipe));
+}
+
+static void drive_start(void)
+{
+	char output[2048], arguments[512];
+	struct proto_pong answer;
+
+	CHECK(run("--version", output, sizeof(output)) == 0 && strstr(output, "collector_server "));
+	CHECK(run("--help", output, sizeof(output)) == 0 && strstr(output, "usage:"));
+	CHECK(run("--nonsense", output, sizeof(output)) == 2, "%s", output);
+	CHECK(run("nonsense", output, sizeof(output)) == 2 && strstr(output, "'nonsense'"));
+	CHECK(run("--log-level LOUD", output, sizeof(output)) == 2 && strstr(output, "'LOUD'"));
+	CHECK(run("--policy /does/not/exist.conf", output, sizeof(output)) == 1 &&
+		      strstr(output, "/does/not/exist.conf"),
+	      "%s", output);
+	snprintf(arguments, sizeof(arguments), "--state /proc/nowhere --policy %s",
+		 harness_path("policy.conf"));
+	CHECK(run(arguments, output, sizeof(output)) == 1 && strstr(output, "/proc/nowhere"), "%s",
+	      output);
+	setenv("RDMA_INTERCEPT_MAX_GLOBAL_QP", "many", 1);
+	CHECK(run("", output, sizeof(output)) == 1 &&
+		      strstr(output, "RDMA_INTERCEPT_MAX_GLOBAL_QP='many'"),
+	      "%s", output);
+	unsetenv("RDMA_INTERCEPT_MAX_GLOBAL_QP");
+	/* In the background: the socket answers when the command returns. */
+	snprintf(arguments, sizeof(arguments), "--daemon --socket %s --state ", collector_socket());
+	snprintf(arguments + strlen(arguments), sizeof(arguments) - strlen(arguments),
+		 "%s --log ", harness_path("state2"));
+	snprintf(arguments + strlen(arguments), sizeof(arguments) - strlen(arguments),
+		 "%s", harness_path("daemon.log"));
+	CHECK(run(arguments, output, sizeof(output)) == 0 && !output[0], "%s", output);
+	if (CHECK(collector_call(MESSAGE_PING, NULL, &answer) == 0)) {
+		CHECK(getpgid(answer.pid) != getpgid(0));
+		kill(answer.pid, SIGTERM);
+		for (int i = 0; i < 500 && !kill(answer.pid, 0); i++)
+			usleep(10000);
+		CHECK(access(collector_socket(), F_OK) != 0);
+	}
+	/* One that cannot start says so, and the caller learns of it. */
+	snprintf(arguments, sizeof(arguments), "--daemon --socket /does/not/exist/sock --state %s",
+		 harness_path("state3"));
+	CHECK(run(arguments, output, sizeof(output)) == 1 && strstr(output, "/does/not/exist/sock"),
+	      "%s", output);
+}
+
+static int event_note(const void *row, void *closure)
+{
+	const struct proto_event *event = row;
+	unsigned *seen = closure;
+
+	*seen |= 1u << event->type;
+	return 0;
+}
+
+static void drive_explain(void)
+{
+	struct proto_explanation answer;
+	struct proto_choose all = { 0 };
+	struct proto_ask ask = { .pid = getpid() };
+	char policy[256], problem[PROTO_PROBLEM];
+	unsigned seen = 0;
+
+	snprintf(policy, sizeof(policy), "[tenant nobody]\nmatch = uid=61998\n"
+					 "[tenant me]\nmatch = uid=%u\n[tenant late]\nmatch = uid=%u\n",
+		 (unsigned)geteuid(), (unsigned)geteuid());
+	collector_policy(policy);
+	collector_start("");
+	CHECK(collector_call(MESSAGE_EXPLAIN, &ask, &answer) == 0);
+	CHECK(!strcmp(answer.tenant, "me") && !answer.registered, "%s", answer.tenant);
+	CHECK(strstr(answer.rule, "policy.conf:4: match = uid="), "%s", answer.rule);
+	ask.number = 7;
+	CHECK(collector_call(MESSAGE_EXPLAIN, &ask, &answer) == -ENOENT);
+	ask = (struct proto_ask){ .pid = 0x7ffffff0 };
+	CHECK(collector_call(MESSAGE_EXPLAIN, &ask, &answer) == -ESRCH);
+	CHECK(collector_set("tenant me", "qp = 1\n") == 0);
+	CHECK(proto_rows(collector_socket(), MESSAGE_EVENTS, &all, event_note, &seen, 1000,
+			 problem) == 0,
+	      "%s", problem);
+	CHECK(seen & 1u << EVENT_LIMITS && seen & 1u << EVENT_RELOADED, "%x", seen);
+	collector_stop();
+}
+
+static void drive(void)
+{
+	drive_reload();
+	drive_commands();
+	drive_start();
+	drive_explain();
+}
+
+int main(int argc, char **argv)
+{
+	static const struct scenario none[] = { { NULL, NULL } };
+
+	return harness_main(argc, argv, none, drive);
+}
