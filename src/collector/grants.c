@@ -9,7 +9,7 @@
 
 /* Credit beyond what was asked for, so that the next questions are not asked: about as
  * much as there is already, but of what is left for others only a small part. */
-enum { CHUNK_COUNT = 16, SHARE_OF_REST = 16, ROUNDS = 4 };
+enum { CHUNK_COUNT = 16, SHARE_OF_REST = 16, ROUNDS = 64 };
 #define CHUNK_BYTES (16ull << 20)
 
 /* One of the limits above a lease. */
@@ -108,7 +108,7 @@ struct range {
 	unsigned tenant, member, device;
 };
 
-static bool on_device(enum ledger_scope scope)
+static bool is_of_device(enum ledger_scope scope)
 {
 	return scope == SCOPE_PROCESS_DEVICE || scope == SCOPE_TENANT_DEVICE ||
 	       scope == SCOPE_DEVICE;
@@ -118,7 +118,7 @@ static bool within(const struct range *range, const struct lease_view *view)
 {
 	if (view->member == BOOKS_NOBODY || !view->used)
 		return false;
-	if (on_device(range->scope) && view->device != range->device)
+	if (is_of_device(range->scope) && view->device != range->device)
 		return false;
 	if (range->scope <= SCOPE_PROCESS_DEVICE)
 		return view->member == range->member;
@@ -178,11 +178,11 @@ static void cap_raise(struct books *books, unsigned lease, unsigned kind)
 }
 
 /*
- * Takes idle credit of a kind back from all leases in the range. Returns how much. With
- * hold, members are to ask before they take anything new, as long as a limit above them
+ * Takes idle credit of a kind back from all leases in the range. Returns whether there was
+ * any. With hold, members are to ask before they take anything new, as long as a limit above them
  * is exceeded.
  */
-static uint64_t sweep(struct books *books, const struct range *range, unsigned kind, bool hold)
+static bool sweep(struct books *books, const struct range *range, unsigned kind, bool hold)
 {
 	wide before = books->host.total.granted[kind];
 	unsigned high = books->file->leases_high;
@@ -197,10 +197,10 @@ static uint64_t sweep(struct books *books, const struct range *range, unsigned k
 	for (unsigned lease = 0; lease < high; lease++)
 		if (within(range, &books->view[lease]))
 			cap_raise(books, lease, kind);
-	return (uint64_t)(before - books->host.total.granted[kind]);
+	return books->host.total.granted[kind] != before;
 }
 
-uint64_t grants_sweep_all(struct books *books, unsigned kind)
+bool grants_sweep_all(struct books *books, unsigned kind)
 {
 	return sweep(books, &(struct range){ .scope = SCOPE_HOST }, kind, false);
 }
@@ -273,17 +273,24 @@ static uint64_t increase(const struct books *books, const struct grants_need *ne
 	return need->total[i] > granted ? need->total[i] - granted : 0;
 }
 
-/* The first limit that is in the way of the i-th kind, or NULL. */
-static const struct level *obstacle(const struct books *books, const struct grants_need *need,
-				    unsigned i, struct level level[LEDGER_SCOPES])
+/* The first kind of the need that a limit is in the way of, and that limit; its count if
+ * there is none. */
+static unsigned obstacle(const struct books *books, const struct grants_need *need,
+			 struct level *ret_level)
 {
-	uint64_t more = increase(books, need, i);
+	struct level level[LEDGER_SCOPES];
 
-	levels_of(books, need->lease, need->kind[i], level);
-	for (int scope = 0; more && scope < LEDGER_SCOPES; scope++)
-		if (more > room(&level[scope]))
-			return &level[scope];
-	return NULL;
+	for (unsigned i = 0; i < need->count; i++) {
+		uint64_t more = increase(books, need, i);
+
+		levels_of(books, need->lease, need->kind[i], level);
+		for (int scope = 0; more && scope < LEDGER_SCOPES; scope++)
+			if (more > room(&level[scope])) {
+				*ret_level = level[scope];
+				return i;
+			}
+	}
+	return need->count;
 }
 
 /* How much more than asked for may be given: none near a limit. */
@@ -341,39 +348,31 @@ static void held_settle(struct books *books, unsigned lease, unsigned kind)
 int grants_need(struct books *books, const struct grants_need *need,
 		struct ledger_refusal *ret_refusal)
 {
-	struct level level[LEDGER_SCOPES];
-	const struct level *blocking;
+	const struct lease_view *view = &books->view[need->lease];
+	struct range range = { 0, view->tenant, view->member, view->device };
+	bool moved = true; /* credit, since the last look: it may have gone from a lease that was
+			      not yet swept to one that was, so look again */
+	struct level blocking;
+	unsigned i;
 
-	for (unsigned i = 0; i < need->count; i++)
+	for (i = 0; i < need->count; i++)
 		held_settle(books, need->lease, need->kind[i]);
-	for (unsigned round = 0;; round++) {
-		const struct lease_view *view = &books->view[need->lease];
-		struct range range = { 0, view->tenant, view->member, view->device };
-		unsigned i = 0;
-
-		while (i < need->count && !(blocking = obstacle(books, need, i, level)))
-			i++;
-		if (i == need->count)
-			break;
-		range.scope = blocking->scope;
-		/* Once more after the last that found something: credit may have moved from
-		 * one that was not yet swept to one that was. */
-		if (sweep(books, &range, need->kind[i], false) && round < ROUNDS)
-			continue;
-		blocking = obstacle(books, need, i, level);
-		if (!blocking)
-			continue;
-		*ret_refusal = (struct ledger_refusal){
-			.scope = blocking->scope,
-			.kind = need->kind[i],
-			.used = books_clamp(blocking->granted),
-			.wanted = need->wanted[i],
-			.limit = blocking->limit,
-			.own = blocking->own,
-		};
-		return LEDGER_REFUSED;
+	for (unsigned round = 0; (i = obstacle(books, need, &blocking)) < need->count; round++) {
+		if (!moved || round == ROUNDS) {
+			*ret_refusal = (struct ledger_refusal){
+				.scope = blocking.scope,
+				.kind = need->kind[i],
+				.used = books_clamp(blocking.granted),
+				.wanted = need->wanted[i],
+				.limit = blocking.limit,
+				.own = blocking.own,
+			};
+			return LEDGER_REFUSED;
+		}
+		range.scope = blocking.scope;
+		moved = sweep(books, &range, need->kind[i], false);
 	}
-	for (unsigned i = 0; i < need->count; i++)
+	for (i = 0; i < need->count; i++)
 		grant(books, need, i);
 	return 0;
 }

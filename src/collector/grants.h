@@ -45,6 +45,6 @@ uint64_t grants_shown(const struct books *books, unsigned lease, unsigned kind);
 void grants_measure(struct books *books);
 
 /* Takes idle credit of a kind back everywhere: for tests and measurement. */
-uint64_t grants_sweep_all(struct books *books, unsigned kind);
+bool grants_sweep_all(struct books *books, unsigned kind);
 
 #endif

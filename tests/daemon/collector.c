@@ -13,7 +13,7 @@
 
 #include "harness.h"
 
-enum { START_SECONDS = 30, WAIT_SECONDS = 10 };
+enum { START_SECONDS = 30, WAIT_SECONDS = 30, PATIENCE_MS = 20000 };
 
 static pid_t collector;
 
@@ -114,7 +114,7 @@ int collector_call(enum message type, const void *body, void *ret_body)
 	char problem[PROTO_PROBLEM], unused[PROTO_REPLY_MAX];
 	struct proto_reply reply;
 	int result = proto_call(collector_socket(), type, body, ret_body ? ret_body : unused, &reply,
-				0, 1000, problem);
+				0, PATIENCE_MS, problem);
 
 	return result < 0 ? result : reply.status;
 }
@@ -139,7 +139,7 @@ static struct proto_row row_of(enum message type, const struct proto_choose *cho
 {
 	struct proto_row row = { 0 };
 	char problem[PROTO_PROBLEM];
-	int result = proto_rows(collector_socket(), type, choose, first_row, &row, 1000, problem);
+	int result = proto_rows(collector_socket(), type, choose, first_row, &row, PATIENCE_MS, problem);
 
 	CHECK(result >= 0, "%s", problem);
 	return row;
