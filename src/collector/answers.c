@@ -115,8 +115,9 @@ static void answer_HELLO(struct collector *collector, const struct request *requ
 	if (result < 0) {
 		server_fail(request, result, "process %d cannot be identified: %s",
 			    (int)request->pid,
-			    result == -EXDEV ? "it is in a pid namespace that the collector does not see" :
-					       strerror(-result));
+			    result == -EXDEV ?
+				    "it is in a pid namespace that the collector does not see" :
+				    strerror(-result));
 		return;
 	}
 	subject_of_peer(&subject, request->fd, peer.pid, peer.uid, peer.gid);
@@ -335,7 +336,7 @@ static void send_tenants(struct collector *collector, const struct request *requ
 			continue;
 		head.mode = tenant->table->mode;
 		head.processes = tenant->members;
-		head.flags = said		       ? said->runtime ? ROW_RUNTIME : 0 :
+		head.flags = said			    ? said->runtime ? ROW_RUNTIME : 0 :
 			     strcmp(name, COLLECTOR_TENANT) ? ROW_REMOVED :
 							      0;
 		snprintf(head.tenant, sizeof(head.tenant), "%s", name);
@@ -376,8 +377,9 @@ static void send_member(struct collector *collector, const struct request *reque
 				  .uid = person->uid },
 			 total, row;
 
-	head.flags = (beside->orphan ? ROW_ORPHAN : 0) |
-		     (person->flags & MEMBER_ASKS ? ROW_SOCKET : beside->usage ? 0 : ROW_UNATTACHED);
+	head.flags = (beside->orphan ? ROW_ORPHAN : 0) | (person->flags & MEMBER_ASKS ? ROW_SOCKET :
+							  beside->usage		      ? 0 :
+									  ROW_UNATTACHED);
 	snprintf(head.tenant, sizeof(head.tenant), "%s", books->file->tenant[person->tenant].name);
 	command_read(person->pid, head.command, sizeof(head.command));
 	total = head;
@@ -447,7 +449,8 @@ static void answer_GET_PROC_STATS(struct collector *collector, const struct requ
 	for (unsigned i = 0; i < file->members_high; i++)
 		if (file->member[i].state == BOOK_TAKEN &&
 		    (!choose.pid || file->member[i].pid == choose.pid) &&
-		    (!choose.tenant[0] || !strcmp(choose.tenant, file->tenant[file->member[i].tenant].name)))
+		    (!choose.tenant[0] ||
+		     !strcmp(choose.tenant, file->tenant[file->member[i].tenant].name)))
 			send_member(collector, request, i, &choose);
 	server_end(request);
 }
@@ -489,16 +492,22 @@ static const char *tenant_of_section(const char *section)
 	return strncmp(section, prefix, sizeof(prefix) - 1) ? NULL : section + sizeof(prefix) - 1;
 }
 
+/* Done, or not and why. */
+static void reply_done(const struct request *request, int result, const char *problem)
+{
+	if (result < 0)
+		server_fail(request, result, "%s", problem);
+	else
+		server_reply(request, 0, NULL, NULL, 0);
+}
+
 static void change(struct collector *collector, const struct request *request,
 		   const struct proto_change *asked)
 {
 	char problem[POLICY_PROBLEM];
 	int result = control_change(collector, asked->section, asked->text, problem);
 
-	if (result < 0)
-		server_fail(request, result, "%s", problem);
-	else
-		server_reply(request, 0, NULL, NULL, 0);
+	reply_done(request, result, problem);
 }
 
 static void answer_SET_LIMIT(struct collector *collector, const struct request *request)
@@ -538,20 +547,14 @@ static void answer_TENANT_REMOVE(struct collector *collector, const struct reque
 		return;
 	}
 	result = control_tenant_remove(collector, tenant, problem);
-	if (result < 0)
-		server_fail(request, result, "%s", problem);
-	else
-		server_reply(request, 0, NULL, NULL, 0);
+	reply_done(request, result, problem);
 }
 
 static void answer_RELOAD(struct collector *collector, const struct request *request)
 {
 	int result = control_reload(collector);
 
-	if (result < 0)
-		server_fail(request, result, "%s", collector->problem);
-	else
-		server_reply(request, 0, NULL, NULL, 0);
+	reply_done(request, result, collector->problem);
 }
 
 /* ---- events and explanations */
@@ -572,27 +575,23 @@ static void answer_EVENTS(struct collector *collector, const struct request *req
 
 static void answer_EXPLAIN(struct collector *collector, const struct request *request)
 {
-	const struct proto_ask *asked = request->body;
-	const struct proto_ask whom = { .pid = asked->pid ? asked->pid : request->pid,
-					.number = asked->number };
-	const struct proto_ask *ask = &whom;
-	int member = members_of_pid(&collector->members, ask->pid);
+	const struct proto_ask *ask = request->body;
+	pid_t pid = ask->pid ? ask->pid : request->pid;
+	int member = members_of_pid(&collector->members, pid);
 	struct proto_explanation explanation = { .registered = member >= 0 };
 	const struct proto_event *event =
-		ask->number ? events_refusal(&collector->events, ask->pid, ask->number) : NULL;
+		ask->number ? events_refusal(&collector->events, pid, ask->number) : NULL;
 	const struct policy_rule *rule;
 	struct subject subject;
-	int result = subject_of_process(&subject, ask->pid);
+	int result = subject_of_process(&subject, pid);
 
-	if (result < 0 && !event) {
-		server_fail(request, ask->number ? -ENOENT : result,
-			    ask->number ? "no event %d-%llu is kept" : "there is no process %d",
-			    (int)ask->pid, (unsigned long long)ask->number);
+	if (ask->number && !event) {
+		server_fail(request, -ENOENT, "no event %d-%llu is kept", (int)pid,
+			    (unsigned long long)ask->number);
 		return;
 	}
-	if (ask->number && !event) {
-		server_fail(request, -ENOENT, "no event %d-%llu is kept", (int)ask->pid,
-			    (unsigned long long)ask->number);
+	if (result < 0 && !event) {
+		server_fail(request, result, "there is no process %d", (int)pid);
 		return;
 	}
 	if (event) {
@@ -608,7 +607,8 @@ static void answer_EXPLAIN(struct collector *collector, const struct request *re
 			 subject.container);
 		snprintf(explanation.job, sizeof(explanation.job), "%s", subject.job);
 		snprintf(explanation.cgroup, sizeof(explanation.cgroup), "%.255s", subject.cgroup);
-		snprintf(explanation.rule, sizeof(explanation.rule), "%s", rule ? rule->source : "");
+		snprintf(explanation.rule, sizeof(explanation.rule), "%s",
+			 rule ? rule->source : "");
 		if (member >= 0)
 			snprintf(explanation.tenant, sizeof(explanation.tenant), "%s",
 				 collector->books.file
@@ -631,9 +631,10 @@ void answer(void *closure, const struct request *request)
 	members_dispatch(&collector->members);
 	if (request->message->access == ACCESS_ADMIN &&
 	    !server_is_admin(request, collector->effective->admin_group)) {
-		server_fail(request, -EPERM,
-			    "%s is for root, the collector's own user and members of its admin group",
-			    request->message->name);
+		server_fail(
+			request, -EPERM,
+			"%s is for root, the collector's own user and members of its admin group",
+			request->message->name);
 		return;
 	}
 	switch ((enum message)request->message->type) {

@@ -57,8 +57,9 @@ static int directory_open(struct books *books, const char *path, char problem[BO
 	if (books->directory < 0 || fstat(books->directory, &status))
 		return complain(problem, -errno, path, "", NULL);
 	if (status.st_uid != geteuid() || status.st_mode & 077)
-		return complain(problem, -EPERM, path, "",
-				"must belong to the collector's user and be closed to others (0700)");
+		return complain(
+			problem, -EPERM, path, "",
+			"must belong to the collector's user and be closed to others (0700)");
 	return 0;
 }
 
@@ -258,47 +259,53 @@ unsigned books_device(struct books *books, const char *name)
 
 /* ---- rows */
 
+/* The next row of a table that was never taken, with memory behind it. */
+static int row_new(struct books *books, uint32_t *high, unsigned most, const void *rows,
+		   size_t size)
+{
+	unsigned row = *high;
+	int result = 0;
+
+	if (row == most)
+		return -ENOSPC;
+	if (row % STEP == 0)
+		result = file_reserve(books->fd, books->file, (const char *)rows + row * size,
+				      STEP * size);
+	if (result < 0)
+		return result;
+	STORE(*high, row + 1);
+	return (int)row;
+}
+
 int books_member_row(struct books *books)
 {
 	struct book_file *file = books->file;
-	unsigned row = file->members_high;
-	int result;
+	int row;
 
-	if (books->free_members_count)
-		return (int)books->free_members[books->free_members_count - 1];
-	if (row == BOOKS_MEMBERS)
-		return -ENOSPC;
-	if (row % STEP == 0) {
-		result = file_reserve(books->fd, file, &file->member[row],
-				      STEP * sizeof(file->member[0]));
-		if (result < 0)
-			return result;
+	if (!books->free_members_count) {
+		row = row_new(books, &file->members_high, BOOKS_MEMBERS, file->member,
+			      sizeof(file->member[0]));
+		if (row < 0)
+			return row;
+		books->free_members[books->free_members_count++] = (uint32_t)row;
 	}
-	books->free_members[books->free_members_count++] = row;
-	STORE(file->members_high, row + 1);
-	return (int)row;
+	return (int)books->free_members[books->free_members_count - 1];
 }
 
 int books_lease_row(struct books *books)
 {
 	struct book_file *file = books->file;
-	unsigned row = file->leases_high;
-	int result;
+	int row;
 
-	if (books->free_leases_count)
-		return (int)books->free_leases[books->free_leases_count - 1];
-	if (row == LEASES_MAX)
-		return -ENOSPC;
-	if (row % STEP == 0) {
-		result = file_reserve(books->fd, file, &file->lease[row],
-				      STEP * sizeof(file->lease[0]));
-		if (result < 0)
-			return result;
+	if (!books->free_leases_count) {
+		row = row_new(books, &file->leases_high, LEASES_MAX, file->lease,
+			      sizeof(file->lease[0]));
+		if (row < 0)
+			return row;
+		books->view[row].member = BOOKS_NOBODY;
+		books->free_leases[books->free_leases_count++] = (uint32_t)row;
 	}
-	books->view[row].member = BOOKS_NOBODY;
-	books->free_leases[books->free_leases_count++] = row;
-	STORE(file->leases_high, row + 1);
-	return (int)row;
+	return (int)books->free_leases[books->free_leases_count - 1];
 }
 
 void books_lease_view(struct books *books, unsigned lease)
@@ -445,7 +452,8 @@ static int file_check(int directory, char *reason, size_t size)
 	if (length == sizeof(found) && !memcmp(&found, &wanted, sizeof(found)))
 		return 0;
 	if (length != sizeof(found) || found.magic != BOOKS_MAGIC)
-		snprintf(reason, size, "is not a collector's ledger; remove the directory to start anew");
+		snprintf(reason, size,
+			 "is not a collector's ledger; remove the directory to start anew");
 	else if (found.version != BOOKS_VERSION)
 		snprintf(reason, size,
 			 "has the layout version %u, this collector needs %u; end its clients and "
@@ -465,7 +473,8 @@ static int file_open(struct books *books, const char *path, char problem[BOOKS_P
 	int result = file_check(books->directory, reason, sizeof(reason));
 
 	if (result == -ENOENT)
-		result = file_make(books, BOOKS_FILE, sizeof(struct book_file), &head, sizeof(head));
+		result =
+			file_make(books, BOOKS_FILE, sizeof(struct book_file), &head, sizeof(head));
 	if (result < 0)
 		return complain(problem, result, path, BOOKS_FILE,
 				result == -EILSEQ ? reason : NULL);
@@ -540,8 +549,9 @@ static int rows_read(struct books *books, const char *path, char problem[BOOKS_P
 			continue;
 		}
 		if (!lease_is_sound(books, &file->lease[i]))
-			return complain(problem, -EILSEQ, path, BOOKS_FILE,
-					"has a lease of nobody; remove the directory to start anew");
+			return complain(
+				problem, -EILSEQ, path, BOOKS_FILE,
+				"has a lease of nobody; remove the directory to start anew");
 		lease_link(books, i);
 		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
 			sums_add(books, i, kind, file->lease[i].granted[kind]);

@@ -37,7 +37,7 @@ enum book_state { BOOK_FREE, BOOK_TAKEN, BOOK_DYING };
 enum { MEMBER_ASKS = 1 }; /* has no memory of ours: asks at each operation */
 
 struct book_member {
-	uint32_t state; /* stored last when taken; DYING before anything is undone */
+	uint32_t state;	     /* stored last when taken; DYING before anything is undone */
 	uint32_t generation; /* counts the owners of this row; +1 when freed */
 	int32_t pid;
 	uint32_t flags;
@@ -47,7 +47,7 @@ struct book_member {
 	uint32_t tenant;
 	uint32_t uid;
 	uint32_t gid;
-	uint32_t refusals; /* numbers them */
+	uint32_t refusals;		    /* numbers them */
 	uint64_t process_limit[KIND_COUNT]; /* wishes of its environment */
 	uint64_t host_limit[KIND_COUNT];
 	uint64_t process_defaults;
@@ -59,7 +59,7 @@ struct book_lease {
 	uint32_t member;
 	uint32_t device;
 	uint32_t usage_row;
-	uint64_t granted[KIND_COUNT]; /* never below what the lease table says */
+	uint64_t granted[KIND_COUNT];	   /* never below what the lease table says */
 	uint64_t device_limit[KIND_COUNT]; /* wish of the member's environment */
 };
 
@@ -127,10 +127,10 @@ struct tenant {
 struct member {
 	const struct usage_page *usage; /* NULL: its used is what was granted */
 	int pidfd;
-	int lifeline; /* the connection of its HELLO; -1 after a restart */
+	int lifeline;	 /* the connection of its HELLO; -1 after a restart */
 	uint32_t leases; /* the first, chained */
 	uint32_t next_of_pid;
-	bool orphan; /* has ended, but a child still has its descriptors */
+	bool orphan;		  /* has ended, but a child still has its descriptors */
 	wide granted[KIND_COUNT]; /* over its leases */
 	uint64_t refused[KIND_COUNT];
 };
@@ -152,7 +152,7 @@ struct books {
 	struct book_file *file;
 	struct owner host;
 	struct tenant *tenant[BOOKS_TENANTS];
-	struct member *member;	/* BOOKS_MEMBERS of them */
+	struct member *member;	 /* BOOKS_MEMBERS of them */
 	struct lease_view *view; /* LEASES_MAX of them */
 	uint32_t *free_leases, *free_members;
 	unsigned free_leases_count, free_members_count;
@@ -185,7 +185,7 @@ int books_lease_row(struct books *books);
 
 /* Takes a free lease row for a member; it is empty. -ENOSPC when its table has no memory. */
 int books_lease_take(struct books *books, unsigned lease, unsigned member, unsigned device,
-		      unsigned usage_row);
+		     unsigned usage_row);
 
 /* The member's lease for a row of its usage page, or BOOKS_NOBODY. */
 unsigned books_lease_of(const struct books *books, unsigned member, unsigned usage_row);

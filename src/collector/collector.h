@@ -28,9 +28,9 @@ struct collector {
 	/* What is said in three places, each over the one before, and what comes of it. */
 	struct policy *environment, *files, *runtime, *effective;
 	char policy_path[POLICY_PATH];
-	bool policy_must_exist;		  /* somebody named it */
+	bool policy_must_exist;		    /* somebody named it */
 	char runtime_path[POLICY_PATH * 2]; /* where the commands' part is kept */
-	char problem[POLICY_PROBLEM];	  /* why the last reload had no effect */
+	char problem[POLICY_PROBLEM];	    /* why the last reload had no effect */
 	unsigned reloads;
 	uint64_t started; /* CLOCK_MONOTONIC, seconds */
 	sd_event_source *orphan_timer, *change_timer, *tenants_watch;

@@ -58,8 +58,8 @@ static void owner_apply(struct collector *collector, struct owner *owner,
 		owner->total.limit[kind] = limit(collector, tenant, NULL, kind);
 		for (unsigned device = 1; device < LEDGER_DEVICES; device++)
 			if (device_name(collector, device))
-				owner->device[device].limit[kind] =
-					limit(collector, tenant, device_name(collector, device), kind);
+				owner->device[device].limit[kind] = limit(
+					collector, tenant, device_name(collector, device), kind);
 	}
 }
 
@@ -109,7 +109,8 @@ static int tenants_match(struct collector *collector)
 	for (unsigned i = 0; i < BOOKS_TENANTS; i++) {
 		const char *name = books->file->tenant[i].name;
 
-		if (books->tenant[i] && !books->tenant[i]->members && strcmp(name, COLLECTOR_TENANT) &&
+		if (books->tenant[i] && !books->tenant[i]->members &&
+		    strcmp(name, COLLECTOR_TENANT) &&
 		    !policy_tenant_find(collector->effective, name))
 			books_tenant_drop(books, i);
 	}

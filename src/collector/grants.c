@@ -17,7 +17,7 @@ struct level {
 	enum ledger_scope scope;
 	wide granted;
 	uint64_t limit;
-	bool own; /* the limit is a wish of the process's environment */
+	bool own;    /* the limit is a wish of the process's environment */
 	bool shared; /* with other processes */
 };
 
@@ -57,7 +57,8 @@ static void levels_of(const struct books *books, unsigned lease, unsigned kind,
 	const struct tenant *tenant = books->tenant[books->view[lease].tenant];
 	unsigned device = row->device;
 
-	ret[SCOPE_PROCESS] = (struct level){ SCOPE_PROCESS, books->member[row->member].granted[kind],
+	ret[SCOPE_PROCESS] = (struct level){ SCOPE_PROCESS,
+					     books->member[row->member].granted[kind],
 					     tenant->process_limit.total[kind], false, false };
 	ret[SCOPE_PROCESS_DEVICE] =
 		(struct level){ SCOPE_PROCESS_DEVICE,

@@ -344,8 +344,8 @@ static int start_parts(struct collector *collector, const char *state, const cha
 	result = loop_prepare(collector);
 	if (result < 0)
 		return result;
-	return server_new(&collector->server, collector->event, socket_path, &collector->log, answer,
-			  collector, problem);
+	return server_new(&collector->server, collector->event, socket_path, &collector->log,
+			  answer, collector, problem);
 }
 
 static int start(struct collector *collector, const struct options *options,
@@ -438,8 +438,8 @@ int main(int argc, char **argv)
 	result = log_open(&collector.log, options.level,
 			  options.log || options.daemon ? options.log : "stderr", DEFAULT_LOG);
 	if (result < 0) {
-		fprintf(stderr, "collector_server: %s: %s\n", options.log ? options.log : DEFAULT_LOG,
-			strerror(-result));
+		fprintf(stderr, "collector_server: %s: %s\n",
+			options.log ? options.log : DEFAULT_LOG, strerror(-result));
 		return 1;
 	}
 	collector.log.prefix = "collector_server: ";

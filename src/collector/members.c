@@ -112,8 +112,8 @@ int members_of_pid(const struct members *members, pid_t pid)
 	uint32_t member = *pid_bucket(books, pid);
 
 	/* An orphan has the number of a process that ended. */
-	while (member != BOOKS_NOBODY && (books->file->member[member].pid != pid ||
-					  books->member[member].orphan))
+	while (member != BOOKS_NOBODY &&
+	       (books->file->member[member].pid != pid || books->member[member].orphan))
 		member = books->member[member].next_of_pid;
 	return member == BOOKS_NOBODY ? -1 : (int)member;
 }
@@ -136,7 +136,8 @@ static int usage_make(const struct usage_page **ret_page, uint64_t *ret_inode)
 						   kinds_signature() };
 	struct stat status;
 	void *page;
-	int result, fd = memfd_create(USAGE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+	int result,
+		fd = memfd_create(USAGE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 
 	if (fd < 0 && errno == EINVAL)
 		fd = memfd_create(USAGE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -144,8 +145,7 @@ static int usage_make(const struct usage_page **ret_page, uint64_t *ret_inode)
 		return -errno;
 	if (ftruncate(fd, sizeof(struct usage_page)) || fallocate(fd, 0, 0, PAGE) ||
 	    pwrite(fd, &signature, sizeof(signature), 0) != sizeof(signature) ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) ||
-	    fstat(fd, &status))
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) || fstat(fd, &status))
 		goto failed;
 	page = mmap(NULL, sizeof(struct usage_page), PROT_READ, MAP_SHARED, fd, 0);
 	if (page == MAP_FAILED)
@@ -171,8 +171,8 @@ static int usage_search(pid_t pid, uint64_t inode)
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
 	directory = opendir(path);
 	while (directory && found < 0 && (entry = readdir(directory))) {
-		ssize_t length = readlinkat(dirfd(directory), entry->d_name, target,
-					    sizeof(target) - 1);
+		ssize_t length =
+			readlinkat(dirfd(directory), entry->d_name, target, sizeof(target) - 1);
 
 		if (length <= 0)
 			continue;
@@ -287,15 +287,9 @@ static bool is_orphaned(struct books *books, unsigned member)
 
 /* ---- coming and going */
 
-static void forget(struct members *members, unsigned member, enum member_end how)
+/* What we have of a member, other than its row. */
+static void let_go(struct member *beside)
 {
-	struct member *beside = &members->books->member[member];
-
-	if (members->ended)
-		members->ended(members->closure, member, how);
-	members->orphans -= beside->orphan;
-	pid_unlink(members->books, member);
-	books_member_free(members->books, member);
 	if (beside->usage)
 		munmap((void *)beside->usage, sizeof(*beside->usage));
 	if (beside->pidfd >= 0)
@@ -305,6 +299,18 @@ static void forget(struct members *members, unsigned member, enum member_end how
 	memset(beside, 0, sizeof(*beside));
 	beside->leases = beside->next_of_pid = BOOKS_NOBODY;
 	beside->pidfd = beside->lifeline = -1;
+}
+
+static void forget(struct members *members, unsigned member, enum member_end how)
+{
+	struct member *beside = &members->books->member[member];
+
+	if (members->ended)
+		members->ended(members->closure, member, how);
+	members->orphans -= beside->orphan;
+	pid_unlink(members->books, member);
+	books_member_free(members->books, member);
+	let_go(beside);
 }
 
 static int watch(struct members *members, unsigned member, int fd, uint32_t events)
@@ -471,17 +477,8 @@ void members_close(struct members *members)
 {
 	struct books *books = members->books;
 
-	for (unsigned i = 0; i < books->file->members_high; i++) {
-		struct member *beside = &books->member[i];
-
-		if (books->file->member[i].state == BOOK_FREE)
-			continue;
-		if (beside->usage)
-			munmap((void *)beside->usage, sizeof(*beside->usage));
-		if (beside->pidfd >= 0)
-			close(beside->pidfd);
-		if (beside->lifeline >= 0)
-			close(beside->lifeline);
-	}
+	for (unsigned i = 0; i < books->file->members_high; i++)
+		if (books->file->member[i].state != BOOK_FREE)
+			let_go(&books->member[i]);
 	close(members->epoll);
 }

@@ -18,11 +18,11 @@
 
 enum {
 	BACKLOG = 4096,
-	ACCEPTS_AT_ONCE = 64,	/* before others have their turn */
-	PARKED_PER_USER = 256,	/* connections that have not said all, or not read all */
-	DEADLINE_SECONDS = 2,	/* for a whole request */
-	READING_SECONDS = 10,	/* for a reply to be read */
-	OUTPUT_MAX = 64 << 20,	/* of replies that wait to be read, together */
+	ACCEPTS_AT_ONCE = 64,	  /* before others have their turn */
+	PARKED_PER_USER = 256,	  /* connections that have not said all, or not read all */
+	DEADLINE_SECONDS = 2,	  /* for a whole request */
+	READING_SECONDS = 10,	  /* for a reply to be read */
+	OUTPUT_MAX = 64 << 20,	  /* of replies that wait to be read, together */
 	SUBSCRIBER_MAX = 1 << 20, /* of events that wait for one subscriber */
 };
 
@@ -52,7 +52,7 @@ struct server {
 	struct stat place; /* of the socket that we made */
 	sd_event_source *listener, *timer;
 	struct connection parked; /* ring */
-	size_t output; /* of all connections */
+	size_t output;		  /* of all connections */
 };
 
 static uint64_t now_seconds(void)
@@ -591,9 +591,8 @@ static int place_take(struct server *server, char problem[SERVER_PROBLEM])
 	return result;
 }
 
-int server_new(struct server **ret_server, sd_event *event, const char *path,
-	       const struct log *log, server_function *answer, void *closure,
-	       char problem[SERVER_PROBLEM])
+int server_new(struct server **ret_server, sd_event *event, const char *path, const struct log *log,
+	       server_function *answer, void *closure, char problem[SERVER_PROBLEM])
 {
 	struct server *server;
 	int result;

@@ -36,9 +36,8 @@ enum { SERVER_PROBLEM = 320 };
  * Listens at the path. What is there already is replaced only if it is a socket of our own
  * at which nobody listens; otherwise a negative result, with a sentence that names it.
  */
-int server_new(struct server **ret_server, sd_event *event, const char *path,
-	       const struct log *log, server_function *answer, void *closure,
-	       char problem[SERVER_PROBLEM]);
+int server_new(struct server **ret_server, sd_event *event, const char *path, const struct log *log,
+	       server_function *answer, void *closure, char problem[SERVER_PROBLEM]);
 
 /* Closes everything and takes the socket away, if it is still ours. */
 void server_free(struct server *server);

@@ -49,8 +49,7 @@ static void say_refusal(struct library *library, const char *verb, unsigned devi
 		snprintf(why, sizeof(why), "used %llu/%llu, wanted %llu more, limit of the %s",
 			 (unsigned long long)refusal->used, (unsigned long long)refusal->limit,
 			 (unsigned long long)refusal->wanted, ledger_scope_names[refusal->scope]);
-	snprintf(line, sizeof(line),
-		 "%s %s: tenant=%s device=%s %s %s, event %d-%llu%s%.0llu%s",
+	snprintf(line, sizeof(line), "%s %s: tenant=%s device=%s %s %s, event %d-%llu%s%.0llu%s",
 		 tolerated ? "over limit, allowed:" : "refused", verb,
 		 ledger_tenant(&library->ledger), ledger_device_name(&library->ledger, device),
 		 kind_rows[refusal->kind].name, why, (int)getpid(),

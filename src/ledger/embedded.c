@@ -106,11 +106,12 @@ static void deferred_book(struct ledger *ledger)
 	__atomic_fetch_and(&ledger->embedded.unusual, ~(uint32_t)LEDGER_DEFERRED, __ATOMIC_ACQUIRE);
 	for (unsigned device = 0; device < LEDGER_DEVICES; device++)
 		for (int kind = 0; kind < KIND_COUNT; kind++) {
-			uint64_t amount = __atomic_exchange_n(&ledger->embedded.deferred[device][kind], 0,
-							      __ATOMIC_RELAXED);
+			uint64_t amount = __atomic_exchange_n(
+				&ledger->embedded.deferred[device][kind], 0, __ATOMIC_RELAXED);
 
 			if (amount)
-				book(ledger->embedded.header, ledger->embedded.slot, device, (unsigned)kind, amount);
+				book(ledger->embedded.header, ledger->embedded.slot, device,
+				     (unsigned)kind, amount);
 		}
 }
 
@@ -190,8 +191,13 @@ static bool refused(const struct ledger *ledger, unsigned device, unsigned kind,
 
 	for (unsigned i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
 		if (over(levels[i].used, wanted, levels[i].limit)) {
-			*ret = (struct ledger_refusal){ levels[i].scope, kind, levels[i].used,
-							wanted, levels[i].limit, true, 0 };
+			*ret = (struct ledger_refusal){ levels[i].scope,
+							kind,
+							levels[i].used,
+							wanted,
+							levels[i].limit,
+							true,
+							0 };
 			return true;
 		}
 	return false;
@@ -341,7 +347,8 @@ static int embedded_release_dead(struct ledger *ledger)
 		struct layout_seat *seat = &header->seat[i];
 		struct identity who = seat_identity(seat), still;
 
-		if (LOAD(seat->state) != SEAT_TAKEN || !identity_is_dead(&who, ledger->embedded.view))
+		if (LOAD(seat->state) != SEAT_TAKEN ||
+		    !identity_is_dead(&who, ledger->embedded.view))
 			continue;
 		if (lock(ledger) < 0)
 			break;
@@ -413,7 +420,8 @@ static void embedded_close(struct ledger *ledger)
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
 		for (unsigned device = 0; device < LEDGER_DEVICES; device++)
 			if (ledger->embedded.slot->devices >> device & 1)
-				notice(ledger->embedded.header, ledger->embedded.slot, device, kind);
+				notice(ledger->embedded.header, ledger->embedded.slot, device,
+				       kind);
 		holds |= ledger->embedded.slot->used[kind] != 0;
 	}
 	if (!holds) {
@@ -563,7 +571,8 @@ static void own_seats_release(struct ledger *ledger, const struct identity *self
 	for (unsigned i = 0; i < ledger->embedded.header->seats_high; i++) {
 		struct identity who = seat_identity(&ledger->embedded.header->seat[i]);
 
-		if (ledger->embedded.header->seat[i].state == SEAT_TAKEN && identity_equal(&who, self))
+		if (ledger->embedded.header->seat[i].state == SEAT_TAKEN &&
+		    identity_equal(&who, self))
 			seat_release(ledger->embedded.header, i);
 	}
 }

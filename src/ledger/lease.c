@@ -21,11 +21,11 @@
 #include "proto/client.h"
 
 enum {
-	PATIENCE_MS = 1000,	/* for a collector that is being started again */
+	PATIENCE_MS = 1000,	  /* for a collector that is being started again */
 	HELLO_PATIENCE_MS = 5000, /* for one that is there and slow, once in a process's life */
-	SILENCE_MS = 1000,	/* for so long after it did not answer, nobody asks again */
-	ROUNDS_MAX = 1000,	/* of asking for one charge, while others take what was given */
-	FD_FLOOR = 48,		/* a number that programs do not expect to get, and in the first
+	SILENCE_MS = 1000,	  /* for so long after it did not answer, nobody asks again */
+	ROUNDS_MAX = 1000,	  /* of asking for one charge, while others take what was given */
+	FD_FLOOR = 48,		  /* a number that programs do not expect to get, and in the first
 				   table of 64 that every process has */
 };
 
@@ -86,9 +86,9 @@ static inline bool take(struct ledger_lease *lease, unsigned device, const struc
 	const uint64_t *cap = __atomic_load_n(&lease->cap[device], __ATOMIC_ACQUIRE);
 
 	for (unsigned i = 0; i < cost->count; i++)
-		if (__builtin_expect(
-			    !take_one(&used[cost->kind[i]], &cap[cost->kind[i]], cost->amount[i]),
-			    0)) {
+		if (__builtin_expect(!take_one(&used[cost->kind[i]], &cap[cost->kind[i]],
+					       cost->amount[i]),
+				     0)) {
 			give(used, cost, i);
 			return false;
 		}
@@ -103,8 +103,8 @@ static void add(struct ledger_lease *lease, unsigned device, const struct cost *
 }
 
 /* What we hold of the kind, with what we want. */
-static uint64_t total_of(const struct ledger_lease *lease, unsigned device,
-			 const struct cost *cost, unsigned i)
+static uint64_t total_of(const struct ledger_lease *lease, unsigned device, const struct cost *cost,
+			 unsigned i)
 {
 	return __atomic_load_n(&lease->usage->row[device].used[cost->kind[i]], __ATOMIC_SEQ_CST) +
 	       cost->amount[i];
@@ -275,8 +275,7 @@ static int lease_device(struct ledger *ledger, const char *name)
 	unsigned device = 1;
 
 	lock_acquire(&ledger->lease.asking);
-	while (device < device_count &&
-	       strncmp(device_names[device], name, LEDGER_DEVICE_NAME - 1))
+	while (device < device_count && strncmp(device_names[device], name, LEDGER_DEVICE_NAME - 1))
 		device++;
 	if (device == device_count && device < LEDGER_DEVICES) {
 		strncpy(device_names[device], name, LEDGER_DEVICE_NAME - 1);
@@ -310,19 +309,17 @@ static void lease_close(struct ledger *ledger)
 {
 }
 
-static const struct ledger_backing lease_backing = {
-	.transport = TRANSPORT_LEASE,
-	.charge = lease_charge,
-	.refund = lease_refund,
-	.release_dead = lease_release_dead,
-	.defer = lease_defer,
-	.used = lease_used,
-	.device = lease_device,
-	.device_name = lease_device_name,
-	.tenant = lease_tenant,
-	.mode = lease_mode,
-	.close = lease_close,
-};
+/* The two ways differ in how they charge and refund. */
+#define BACKING(way, charger, refunder)                                                            \
+	{                                                                                          \
+		.transport = way, .charge = charger, .refund = refunder,                           \
+		.release_dead = lease_release_dead, .defer = lease_defer, .used = lease_used,      \
+		.device = lease_device, .device_name = lease_device_name, .tenant = lease_tenant,  \
+		.mode = lease_mode, .close = lease_close,                                          \
+	}
+
+static const struct ledger_backing lease_backing =
+	BACKING(TRANSPORT_LEASE, lease_charge, lease_refund);
 
 /* ---- asking at each operation: `used` is ours alone, the collector is told each time */
 
@@ -368,19 +365,8 @@ static void asked_refund(struct ledger *ledger, unsigned device, const struct co
 	errno = saved;
 }
 
-static const struct ledger_backing asked_backing = {
-	.transport = TRANSPORT_SOCKET,
-	.charge = asked_charge,
-	.refund = asked_refund,
-	.release_dead = lease_release_dead,
-	.defer = lease_defer,
-	.used = lease_used,
-	.device = lease_device,
-	.device_name = lease_device_name,
-	.tenant = lease_tenant,
-	.mode = lease_mode,
-	.close = lease_close,
-};
+static const struct ledger_backing asked_backing =
+	BACKING(TRANSPORT_SOCKET, asked_charge, asked_refund);
 
 /* ---- joining */
 
@@ -407,11 +393,12 @@ static void *map(int fd, size_t size, int protection, uint64_t magic, const char
 	}
 	if (found.version != LEASE_VERSION || found.kinds != kinds_signature() ||
 	    (size_t)status.st_size != size) {
-		snprintf(problem, LEDGER_PROBLEM,
-			 "the collector's %s has the layout version %u and %llu bytes, this library "
-			 "needs version %u, %zu bytes and the same kinds",
-			 what, found.version, (unsigned long long)status.st_size, LEASE_VERSION,
-			 size);
+		snprintf(
+			problem, LEDGER_PROBLEM,
+			"the collector's %s has the layout version %u and %llu bytes, this library "
+			"needs version %u, %zu bytes and the same kinds",
+			what, found.version, (unsigned long long)status.st_size, LEASE_VERSION,
+			size);
 		return NULL;
 	}
 	memory = mmap(NULL, size, protection, MAP_SHARED, fd, 0);
@@ -466,8 +453,7 @@ static int hello_say(const char *path, const struct proto_hello *hello,
 
 	if (!again)
 		return result;
-	return proto_call(path, MESSAGE_HELLO, hello, ret_welcome, ret_reply,
-			  PROTO_KEEP_CONNECTION,
+	return proto_call(path, MESSAGE_HELLO, hello, ret_welcome, ret_reply, PROTO_KEEP_CONNECTION,
 			  result == -ETIMEDOUT ? HELLO_PATIENCE_MS : PATIENCE_MS, problem);
 }
 

@@ -22,7 +22,7 @@
 #include "ledger/ledger.h"
 #include "ledger/tallies.h"
 
-#define USAGE_MAGIC 0x6567617375616d64u /* "dmausage" */
+#define USAGE_MAGIC 0x6567617375616d64u	 /* "dmausage" */
 #define LEASES_MAGIC 0x7365736165616d64u /* "dmaeases" */
 
 enum {

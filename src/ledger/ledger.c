@@ -15,15 +15,13 @@
 const char *const qp_type_names[QP_TYPES] = { "RC", "UC", "UD", "XRC", "RAW", "DRIVER" };
 const char *const qp_state_names[QP_STATES] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
 const char *const ledger_scope_names[LEDGER_SCOPES] = {
-	[SCOPE_PROCESS] = "process",
-	[SCOPE_PROCESS_DEVICE] = "process on the device",
-	[SCOPE_TENANT] = "tenant",
-	[SCOPE_TENANT_DEVICE] = "tenant on the device",
-	[SCOPE_DEVICE] = "device",
-	[SCOPE_HOST] = "host",
+	[SCOPE_PROCESS] = "process", [SCOPE_PROCESS_DEVICE] = "process on the device",
+	[SCOPE_TENANT] = "tenant",   [SCOPE_TENANT_DEVICE] = "tenant on the device",
+	[SCOPE_DEVICE] = "device",   [SCOPE_HOST] = "host",
 };
 const char *const ledger_mode_names[LEDGER_MODES] = { "enforce", "warn", "audit" };
-const char *const ledger_transport_names[LEDGER_TRANSPORTS] = { "auto", "lease", "embedded", "socket" };
+const char *const ledger_transport_names[LEDGER_TRANSPORTS] = { "auto", "lease", "embedded",
+								"socket" };
 
 void ledger_limits_clear(struct ledger_limits *limits)
 {

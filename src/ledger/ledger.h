@@ -110,8 +110,8 @@ struct ledger_options {
 	enum ledger_transport transport;
 	const char *socket; /* of the collector; NULL: where one is usually found */
 	const char *name;   /* of the embedded file below /dev/shm */
-	mode_t mode;	  /* of a file that has to be created */
-	bool shared;	  /* the mode was an explicit choice: a file of another user will do */
+	mode_t mode;	    /* of a file that has to be created */
+	bool shared;	    /* the mode was an explicit choice: a file of another user will do */
 	const struct ledger_limits *limits; /* must outlive the ledger */
 	const struct log *log;		    /* likewise */
 };
@@ -136,11 +136,11 @@ struct ledger_embedded {
 /* Of lease.c. */
 struct ledger_lease {
 	struct usage_page *usage;
-	const struct lease_table *table;	/* NULL: asks at each operation */
-	const uint64_t *cap[LEDGER_DEVICES];	/* in the table; zeros until there is a lease */
+	const struct lease_table *table;     /* NULL: asks at each operation */
+	const uint64_t *cap[LEDGER_DEVICES]; /* in the table; zeros until there is a lease */
 	uint64_t cookie;
-	struct lock asking; /* one thread at a time; it may take seconds */
-	uint64_t silent_ns; /* when the collector last failed to answer; 0 = it answers */
+	struct lock asking;    /* one thread at a time; it may take seconds */
+	uint64_t silent_ns;    /* when the collector last failed to answer; 0 = it answers */
 	enum ledger_mode mode; /* of the tenant, when there is no table to say so */
 	char tenant[LEDGER_TENANT_NAME];
 	char socket[LEDGER_SOCKET_PATH];

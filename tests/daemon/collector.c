@@ -69,7 +69,8 @@ pid_t collector_start(const char *variables)
 	collector = fork();
 	if (collector == 0)
 		collector_exec(variables, program);
-	while (proto_call(collector_socket(), MESSAGE_PING, NULL, &pong, NULL, 0, 100, problem) < 0 ||
+	while (proto_call(collector_socket(), MESSAGE_PING, NULL, &pong, NULL, 0, 100, problem) <
+		       0 ||
 	       pong.pid != collector)
 		if (seconds_now() > until || waitpid(collector, NULL, WNOHANG) == collector) {
 			printf("the collector does not start: %s\n%s\n", problem, collector_log());
@@ -113,8 +114,8 @@ int collector_call(enum message type, const void *body, void *ret_body)
 {
 	char problem[PROTO_PROBLEM], unused[PROTO_REPLY_MAX];
 	struct proto_reply reply;
-	int result = proto_call(collector_socket(), type, body, ret_body ? ret_body : unused, &reply,
-				0, PATIENCE_MS, problem);
+	int result = proto_call(collector_socket(), type, body, ret_body ? ret_body : unused,
+				&reply, 0, PATIENCE_MS, problem);
 
 	return result < 0 ? result : reply.status;
 }
@@ -139,7 +140,8 @@ static struct proto_row row_of(enum message type, const struct proto_choose *cho
 {
 	struct proto_row row = { 0 };
 	char problem[PROTO_PROBLEM];
-	int result = proto_rows(collector_socket(), type, choose, first_row, &row, PATIENCE_MS, problem);
+	int result =
+		proto_rows(collector_socket(), type, choose, first_row, &row, PATIENCE_MS, problem);
 
 	CHECK(result >= 0, "%s", problem);
 	return row;

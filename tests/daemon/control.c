@@ -179,10 +179,10 @@ static void drive_start(void)
 	unsetenv("RDMA_INTERCEPT_MAX_GLOBAL_QP");
 	/* In the background: the socket answers when the command returns. */
 	snprintf(arguments, sizeof(arguments), "--daemon --socket %s --state ", collector_socket());
-	snprintf(arguments + strlen(arguments), sizeof(arguments) - strlen(arguments),
-		 "%s --log ", harness_path("state2"));
-	snprintf(arguments + strlen(arguments), sizeof(arguments) - strlen(arguments),
-		 "%s", harness_path("daemon.log"));
+	snprintf(arguments + strlen(arguments), sizeof(arguments) - strlen(arguments), "%s --log ",
+		 harness_path("state2"));
+	snprintf(arguments + strlen(arguments), sizeof(arguments) - strlen(arguments), "%s",
+		 harness_path("daemon.log"));
 	CHECK(run(arguments, output, sizeof(output)) == 0 && !output[0], "%s", output);
 	if (CHECK(collector_call(MESSAGE_PING, NULL, &answer) == 0)) {
 		CHECK(getpgid(answer.pid) != getpgid(0));
@@ -215,8 +215,9 @@ static void drive_explain(void)
 	char policy[256], problem[PROTO_PROBLEM];
 	unsigned seen = 0;
 
-	snprintf(policy, sizeof(policy), "[tenant nobody]\nmatch = uid=61998\n"
-					 "[tenant me]\nmatch = uid=%u\n[tenant late]\nmatch = uid=%u\n",
+	snprintf(policy, sizeof(policy),
+		 "[tenant nobody]\nmatch = uid=61998\n"
+		 "[tenant me]\nmatch = uid=%u\n[tenant late]\nmatch = uid=%u\n",
 		 (unsigned)geteuid(), (unsigned)geteuid());
 	collector_policy(policy);
 	collector_start("");

@@ -102,7 +102,8 @@ enum { GO_ON = 1, GO_PAUSE, GO_END }; /* in WORD_GO */
  * words never say too much, and a word above the limit is a violation. */
 static void run_member(const char *argument)
 {
-	unsigned tenant = (unsigned)atoi(argument), most = (unsigned)atoi(strchr(argument, ',') + 1);
+	unsigned tenant = (unsigned)atoi(argument),
+		 most = (unsigned)atoi(strchr(argument, ',') + 1);
 	unsigned seed = (unsigned)getpid(), held = 0;
 	struct ibv_qp *qp[QPS_MAX];
 	struct fixture fixture;
@@ -211,7 +212,8 @@ static void members_run(const char *what, unsigned most, unsigned tenant_limit, 
 	CHECK(may_refuse == (load(WORD_REFUSED) > 0), "%llu refused",
 	      (unsigned long long)load(WORD_REFUSED));
 	CHECK(collector_wait_used(NULL, KIND_qp, 0));
-	CHECK(collector_tenant(NULL).granted[KIND_qp] == 0 && collector_tenant(NULL).processes == 0);
+	CHECK(collector_tenant(NULL).granted[KIND_qp] == 0 &&
+	      collector_tenant(NULL).processes == 0);
 	CHECK(kernel_qps() == before);
 	CHECK(collector_tenant("t0").peak[KIND_qp] <= tenant_limit);
 	CHECK(collector_tenant(NULL).peak[KIND_qp] <= host_limit);
@@ -227,7 +229,8 @@ static void drive_tenants(void)
 	collector_policy(tenants_policy);
 	members_run("tenants over their limit", 4, 20, 1000, true);
 	members_run("host over its limit", 4, 64, 70, true);
-	members_run("demand within every limit", 3, 3 * PER_TENANT, 3 * TENANTS * PER_TENANT, false);
+	members_run("demand within every limit", 3, 3 * PER_TENANT, 3 * TENANTS * PER_TENANT,
+		    false);
 }
 
 /* ---- limits that change */
@@ -676,9 +679,8 @@ static const char *refuses_to_start(void)
 	FILE *pipe;
 	size_t size;
 
-	snprintf(command, sizeof(command),
-		 "%s/collector_server --socket %s --state %s", getenv("BUILD_DIRECTORY"),
-		 collector_socket(), harness_path("state"));
+	snprintf(command, sizeof(command), "%s/collector_server --socket %s --state %s",
+		 getenv("BUILD_DIRECTORY"), collector_socket(), harness_path("state"));
 	snprintf(command + strlen(command), sizeof(command) - strlen(command),
 		 " --policy %s 2>&1; echo exit $?", harness_path("policy.conf"));
 	pipe = popen(command, "re");
@@ -734,11 +736,16 @@ static void drive(void)
 int main(int argc, char **argv)
 {
 	static const struct scenario scenarios[] = {
-		{ "member", run_member },     { "prober", run_prober },
-		{ "drained", run_drained },   { "survivor", run_survivor },
-		{ "exactly", run_exactly },   { "exec", run_exec },
-		{ "fork", run_fork },	      { "closer", run_closer },
-		{ "closed_one", run_closed_one }, { NULL, NULL },
+		{ "member", run_member },
+		{ "prober", run_prober },
+		{ "drained", run_drained },
+		{ "survivor", run_survivor },
+		{ "exactly", run_exactly },
+		{ "exec", run_exec },
+		{ "fork", run_fork },
+		{ "closer", run_closer },
+		{ "closed_one", run_closed_one },
+		{ NULL, NULL },
 	};
 
 	return harness_main(argc, argv, scenarios, drive);
