@@ -92,7 +92,8 @@ int command_explain(const struct cli *cli)
 	proto_text(identity.given.cgroup);
 	proto_text(identity.given.rule);
 	page_begin(&page, cli);
-	page_record(&page, "process", identity_columns, &identity);
+	if (identity.given.alive)
+		page_record(&page, "process", identity_columns, &identity);
 	if (ask.number) {
 		event_read(&event, &identity.given.event);
 		page_record(&page, "event", event_columns, &event);

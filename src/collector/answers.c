@@ -194,7 +194,7 @@ static void refused(struct collector *collector, const struct request *request, 
 	const struct lease_view *view = &books->view[lease];
 	struct book_member *row = &books->file->member[view->member];
 	struct tenant *tenant = books->tenant[view->tenant];
-	bool tolerated = !refusal->own && tenant->table->mode != MODE_ENFORCE;
+	bool tolerated = (refusal->own ? row->own_mode : tenant->table->mode) != MODE_ENFORCE;
 	struct proto_give give = {
 		.lease = lease,
 		.kind = refusal->kind,
@@ -358,66 +358,86 @@ static void command_read(pid_t pid, char *ret, size_t size)
 	ret[length > 0 ? length - 1 : 0] = '\0'; /* without the line's end */
 }
 
-static uint64_t lowest(uint64_t a, uint64_t b)
+static uint32_t member_flags(const struct books *books, unsigned member)
 {
-	return a < b ? a : b;
+	const struct member *beside = &books->member[member];
+	uint32_t flags = beside->orphan ? ROW_ORPHAN : 0;
+
+	if (books->file->member[member].flags & MEMBER_ASKS)
+		flags |= ROW_SOCKET;
+	else if (!beside->usage)
+		flags |= ROW_UNATTACHED;
+	for (uint32_t lease = beside->leases; lease != BOOKS_NOBODY;
+	     lease = books->view[lease].next_of_member)
+		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+			if (grants_draining(books, lease, kind))
+				flags |= ROW_DRAINING;
+	return flags;
+}
+
+/* What the process is held to: the policy's limit, or its own if that is lower. */
+static uint64_t member_limit(const struct books *books, unsigned member, unsigned kind)
+{
+	const struct book_member *row = &books->file->member[member];
+	uint64_t policy = books->tenant[row->tenant]->process_limit.total[kind];
+
+	if (row->process_defaults >> kind & 1 && policy != SIZE_UNLIMITED)
+		return policy;
+	return policy < row->process_limit[kind] ? policy : row->process_limit[kind];
+}
+
+static void send_lease(struct collector *collector, const struct request *request,
+		       const struct proto_row *head, unsigned lease, const char *device_name)
+{
+	const struct books *books = &collector->books;
+	const struct lease_view *view = &books->view[lease];
+	struct proto_row row = *head;
+
+	snprintf(row.device, sizeof(row.device), "%s", device_name);
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+		row.used[kind] = row.peak[kind] = grants_shown(books, lease, kind);
+		row.granted[kind] = books->file->lease[lease].granted[kind];
+		row.limit[kind] =
+			books->tenant[view->tenant]->process_limit.device[view->device][kind];
+		row.process_limit[kind] = PROTO_UNLIMITED;
+	}
+	server_row(request, &row);
 }
 
 /* A member in total, and on each device that it has used. */
 static void send_member(struct collector *collector, const struct request *request, unsigned member,
 			const struct proto_choose *choose)
 {
-	struct books *books = &collector->books;
+	const struct books *books = &collector->books;
 	const struct book_member *person = &books->file->member[member];
 	const struct member *beside = &books->member[member];
-	const struct tenant *tenant = books->tenant[person->tenant];
 	struct proto_row head = { .scope = ROW_PROCESS,
-				  .mode = tenant->table->mode,
+				  .flags = member_flags(books, member),
+				  .mode = books->tenant[person->tenant]->table->mode,
 				  .pid = person->pid,
-				  .uid = person->uid },
-			 total, row;
+				  .uid = person->uid };
+	struct proto_row total;
 
-	head.flags = (beside->orphan ? ROW_ORPHAN : 0) | (person->flags & MEMBER_ASKS ? ROW_SOCKET :
-							  beside->usage		      ? 0 :
-									  ROW_UNATTACHED);
 	snprintf(head.tenant, sizeof(head.tenant), "%s", books->file->tenant[person->tenant].name);
 	command_read(person->pid, head.command, sizeof(head.command));
 	total = head;
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
-		bool is_default = person->process_defaults >> kind & 1;
-		uint64_t policy = tenant->process_limit.total[kind];
-
+		total.used[kind] = beside->used[kind];
+		total.peak[kind] = beside->peak[kind];
 		total.granted[kind] = books_clamp(beside->granted[kind]);
 		total.refused[kind] = beside->refused[kind];
-		total.limit[kind] = is_default && policy != SIZE_UNLIMITED ?
-					    policy :
-					    lowest(policy, person->process_limit[kind]);
+		total.limit[kind] = member_limit(books, member, kind);
 		total.process_limit[kind] = PROTO_UNLIMITED;
 	}
-	for (uint32_t lease = beside->leases; lease != BOOKS_NOBODY;
-	     lease = books->view[lease].next_of_member)
-		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
-			total.peak[kind] = total.used[kind] += grants_shown(books, lease, kind);
 	if (!choose->device[0])
 		server_row(request, &total);
 	for (uint32_t lease = beside->leases; lease != BOOKS_NOBODY;
 	     lease = books->view[lease].next_of_member) {
-		unsigned device = books->view[lease].device;
-		const char *name = books->file->device[device].name;
+		const char *name = books->file->device[books->view[lease].device].name;
 
 		name = name[0] ? name : "-";
-		if (choose->device[0] && strcmp(choose->device, name))
-			continue;
-		row = head;
-		snprintf(row.device, sizeof(row.device), "%s", name);
-		for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
-			row.used[kind] = grants_shown(books, lease, kind);
-			row.peak[kind] = row.used[kind];
-			row.granted[kind] = books->file->lease[lease].granted[kind];
-			row.limit[kind] = tenant->process_limit.device[device][kind];
-			row.process_limit[kind] = PROTO_UNLIMITED;
-		}
-		server_row(request, &row);
+		if (!choose->device[0] || !strcmp(choose->device, name))
+			send_lease(collector, request, &head, lease, name);
 	}
 }
 
@@ -446,6 +466,7 @@ static void answer_GET_PROC_STATS(struct collector *collector, const struct requ
 	struct proto_choose choose = choice(request);
 	const struct book_file *file = collector->books.file;
 
+	grants_measure(&collector->books);
 	for (unsigned i = 0; i < file->members_high; i++)
 		if (file->member[i].state == BOOK_TAKEN &&
 		    (!choose.pid || file->member[i].pid == choose.pid) &&
@@ -600,6 +621,7 @@ static void answer_EXPLAIN(struct collector *collector, const struct request *re
 		snprintf(explanation.tenant, sizeof(explanation.tenant), "%s", event->tenant);
 	}
 	if (result == 0) {
+		explanation.alive = 1;
 		rule = policy_match(collector->effective, &subject.policy);
 		explanation.uid = subject.policy.uid;
 		explanation.gid = subject.policy.gid;

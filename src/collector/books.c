@@ -146,8 +146,15 @@ static void owner_unlimited(struct owner *owner)
 		unlimited(owner->device[device].limit);
 }
 
+static struct lease_signature table_signature(void)
+{
+	return (struct lease_signature){ LEASES_MAGIC, LEASE_VERSION, LEASES_MAX,
+					 kinds_signature() };
+}
+
 static int tenant_open(struct books *books, unsigned number)
 {
+	const struct lease_signature wanted = table_signature();
 	struct tenant *tenant = calloc(1, sizeof(*tenant));
 	char name[32];
 
@@ -162,6 +169,12 @@ static int tenant_open(struct books *books, unsigned number)
 		return result;
 	}
 	tenant->table_read_fd = openat(books->read_directory, name, O_RDONLY | O_CLOEXEC);
+	if (tenant->table_read_fd >= 0 &&
+	    memcmp(&tenant->table->signature, &wanted, sizeof(wanted))) {
+		close(tenant->table_read_fd);
+		tenant->table_read_fd = -1;
+		errno = EILSEQ;
+	}
 	if (tenant->table_read_fd < 0) {
 		int result = -errno;
 
@@ -207,8 +220,7 @@ static void name_write(struct book_name *row, const char *name)
 
 int books_tenant(struct books *books, const char *name)
 {
-	const struct lease_signature signature = { LEASES_MAGIC, LEASE_VERSION, LEASES_MAX,
-						   kinds_signature() };
+	const struct lease_signature head = table_signature();
 	int number = books_tenant_find(books, name), result;
 	char file[32];
 
@@ -219,7 +231,7 @@ int books_tenant(struct books *books, const char *name)
 	if (number == BOOKS_TENANTS)
 		return -ENOSPC;
 	table_name((unsigned)number, file);
-	result = file_make(books, file, sizeof(struct lease_table), &signature, sizeof(signature));
+	result = file_make(books, file, sizeof(struct lease_table), &head, sizeof(head));
 	if (result == 0)
 		result = tenant_open(books, (unsigned)number);
 	if (result < 0)
@@ -502,7 +514,12 @@ static int tenants_open(struct books *books, const char *path, char problem[BOOK
 		table_name(i, name);
 		result = tenant_open(books, i);
 		if (result < 0)
-			return complain(problem, result, path, name, NULL);
+			return complain(problem, result, path, name,
+					result == -EILSEQ ?
+						"has another layout; end the collector's "
+						"clients and remove the directory to "
+						"start anew" :
+						NULL);
 	}
 	return 0;
 }

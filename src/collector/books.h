@@ -47,7 +47,9 @@ struct book_member {
 	uint32_t tenant;
 	uint32_t uid;
 	uint32_t gid;
-	uint32_t refusals;		    /* numbers them */
+	uint32_t refusals; /* numbers them */
+	uint32_t own_mode; /* enum ledger_mode: at the limits of its environment */
+	uint32_t unused;
 	uint64_t process_limit[KIND_COUNT]; /* wishes of its environment */
 	uint64_t host_limit[KIND_COUNT];
 	uint64_t process_defaults;
@@ -55,7 +57,7 @@ struct book_member {
 };
 
 struct book_lease {
-	uint32_t state; /* stored last when taken, first when freed */
+	uint32_t state; /* stored last, when taken and when freed */
 	uint32_t member;
 	uint32_t device;
 	uint32_t usage_row;
@@ -130,8 +132,10 @@ struct member {
 	int lifeline;	 /* the connection of its HELLO; -1 after a restart */
 	uint32_t leases; /* the first, chained */
 	uint32_t next_of_pid;
-	bool orphan;		  /* has ended, but a child still has its descriptors */
-	wide granted[KIND_COUNT]; /* over its leases */
+	bool orphan;		   /* has ended, but a child still has its descriptors */
+	wide granted[KIND_COUNT];  /* over its leases */
+	uint64_t used[KIND_COUNT]; /* as in struct scope */
+	uint64_t peak[KIND_COUNT];
 	uint64_t refused[KIND_COUNT];
 };
 

@@ -246,8 +246,25 @@ static void each_owner(struct books *books, void (*apply)(struct scope *scope))
 			each_scope(&books->tenant[i]->all, apply);
 }
 
+static void member_measure(struct books *books, unsigned number)
+{
+	struct member *member = &books->member[number];
+
+	memset(member->used, 0, sizeof(member->used));
+	for (uint32_t lease = member->leases; lease != BOOKS_NOBODY;
+	     lease = books->view[lease].next_of_member)
+		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+			member->used[kind] += grants_shown(books, lease, kind);
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		if (member->used[kind] > member->peak[kind])
+			member->peak[kind] = member->used[kind];
+}
+
 void grants_measure(struct books *books)
 {
+	for (unsigned i = 0; i < books->file->members_high; i++)
+		if (books->file->member[i].state == BOOK_TAKEN)
+			member_measure(books, i);
 	each_owner(books, scope_forget_used);
 	for (unsigned lease = 0; lease < books->file->leases_high; lease++) {
 		const struct lease_view *view = &books->view[lease];

@@ -380,6 +380,7 @@ int members_join(struct members *members, const struct peer *peer, unsigned tena
 	STORE(row->usage_inode, inode);
 	STORE(row->tenant, tenant);
 	STORE(row->refusals, 0);
+	STORE(row->own_mode, hello->mode);
 	memcpy(row->process_limit, hello->process_limit, sizeof(row->process_limit));
 	memcpy(row->host_limit, hello->host_limit, sizeof(row->host_limit));
 	STORE(row->process_defaults, hello->process_defaults);

@@ -546,20 +546,20 @@ static int place_check(const char *path, char problem[SERVER_PROBLEM])
 	return 1;
 }
 
-/* Binds to a name beside the path that nobody else has. */
-static int bind_beside(struct server *server, char *ret_name, size_t size)
+/* Binds to a name in the directory that nobody else has. Through /proc, so that the name
+ * may be longer than the socket's own. */
+static int bind_beside(int socket, int directory, char ret_name[16])
 {
 	for (int attempt = 0; attempt < 8; attempt++) {
-		struct sockaddr_un there;
+		struct sockaddr_un there = { .sun_family = AF_UNIX };
 		uint32_t number;
 
 		if (getrandom(&number, sizeof(number), 0) != sizeof(number))
 			return -EIO;
-		if ((size_t)snprintf(ret_name, size, "%s.%08x", server->path, number) >=
-		    sizeof(there.sun_path))
-			return -ENAMETOOLONG;
-		there = address(ret_name);
-		if (!bind(server->fd, (struct sockaddr *)&there, sizeof(there)))
+		snprintf(ret_name, 16, ".rdma%08x", number);
+		snprintf(there.sun_path, sizeof(there.sun_path), "/proc/self/fd/%d/%s", directory,
+			 ret_name);
+		if (!bind(socket, (struct sockaddr *)&there, sizeof(there)))
 			return 0;
 		if (errno != EADDRINUSE)
 			return -errno;
@@ -567,27 +567,47 @@ static int bind_beside(struct server *server, char *ret_name, size_t size)
 	return -EADDRINUSE;
 }
 
-/* Under another name first: who connects finds the old socket or the new one, never none.
- * Where nothing was, nothing is replaced either. */
+/* Listens under a new name and gives it that of the path: who connects finds the old socket
+ * or the new one, never none. Where nothing was, nothing is replaced either. */
+static int listen_at(struct server *server, int directory, const char *name, bool replace)
+{
+	char temporary[16];
+	int result;
+
+	server->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (server->fd < 0)
+		return -errno;
+	result = bind_beside(server->fd, directory, temporary);
+	if (result < 0)
+		return result;
+	if (!fchmodat(directory, temporary, 0666, 0) && !listen(server->fd, BACKLOG) &&
+	    !renameat2(directory, temporary, directory, name, replace ? 0 : RENAME_NOREPLACE) &&
+	    !fstatat(directory, name, &server->place, AT_SYMLINK_NOFOLLOW))
+		return 0;
+	result = -errno;
+	unlinkat(directory, temporary, 0);
+	return result;
+}
+
 static int place_take(struct server *server, char problem[SERVER_PROBLEM])
 {
-	char temporary[sizeof(server->path) + 16];
-	int result, old = place_check(server->path, problem);
+	char directory_path[sizeof(server->path)];
+	const char *slash = strrchr(server->path, '/');
+	int directory, result, old = place_check(server->path, problem);
 
 	if (old < 0)
 		return old;
-	server->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	result = server->fd < 0 ? -errno : bind_beside(server, temporary, sizeof(temporary));
-	if (result == 0) {
-		if (!chmod(temporary, 0666) && !listen(server->fd, BACKLOG) &&
-		    !renameat2(AT_FDCWD, temporary, AT_FDCWD, server->path,
-			       old ? 0 : RENAME_NOREPLACE) &&
-		    !lstat(server->path, &server->place))
-			return 0;
+	snprintf(directory_path, sizeof(directory_path), "%.*s",
+		 slash ? (int)(slash - server->path + 1) : 1, slash ? server->path : ".");
+	directory = open(directory_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (directory >= 0) {
+		result = listen_at(server, directory, slash ? slash + 1 : server->path, old);
+		close(directory);
+	} else {
 		result = -errno;
-		unlink(temporary);
 	}
-	snprintf(problem, SERVER_PROBLEM, "socket %s: %s", server->path, strerror(-result));
+	if (result < 0)
+		snprintf(problem, SERVER_PROBLEM, "socket %s: %s", server->path, strerror(-result));
 	return result;
 }
 

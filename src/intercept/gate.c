@@ -37,25 +37,27 @@ static void say_refusal(struct library *library, const char *verb, unsigned devi
 			const struct ledger_refusal *refusal, int result, bool tolerated)
 {
 	uint64_t number = __atomic_add_fetch(&library->refusals, 1, __ATOMIC_RELAXED), unshown;
-	char why[160], line[480];
+	char why[160], event[48] = "", line[480];
 
 	if (!show_now(library, &unshown))
 		return;
 	if (result == LEDGER_UNANSWERED)
 		snprintf(why, sizeof(why),
-			 "used %llu, wanted %llu more, and the collector does not answer",
-			 (unsigned long long)refusal->used, (unsigned long long)refusal->wanted);
+			 "used %llu, wanted %llu more, and the collector does not %s",
+			 (unsigned long long)refusal->used, (unsigned long long)refusal->wanted,
+			 refusal->stranger ? "know this process any more" : "answer");
 	else
 		snprintf(why, sizeof(why), "used %llu/%llu, wanted %llu more, limit of the %s",
 			 (unsigned long long)refusal->used, (unsigned long long)refusal->limit,
 			 (unsigned long long)refusal->wanted, ledger_scope_names[refusal->scope]);
-	snprintf(line, sizeof(line), "%s %s: tenant=%s device=%s %s %s, event %d-%llu%s%.0llu%s",
+	if (result != LEDGER_UNANSWERED) /* of which nobody could tell more */
+		snprintf(event, sizeof(event), ", event %d-%llu", (int)getpid(),
+			 (unsigned long long)(refusal->event ? refusal->event : number));
+	snprintf(line, sizeof(line), "%s %s: tenant=%s device=%s %s %s%s%s%.0llu%s",
 		 tolerated ? "over limit, allowed:" : "refused", verb,
 		 ledger_tenant(&library->ledger), ledger_device_name(&library->ledger, device),
-		 kind_rows[refusal->kind].name, why, (int)getpid(),
-		 (unsigned long long)(refusal->event ? refusal->event : number),
-		 unshown ? " (and " : "", (unsigned long long)unshown,
-		 unshown ? " more not shown)" : "");
+		 kind_rows[refusal->kind].name, why, event, unshown ? " (and " : "",
+		 (unsigned long long)unshown, unshown ? " more not shown)" : "");
 	log_write(&library->log, LOG_INFO, "%s", line);
 	if (!library->config.quiet &&
 	    !(library->log.to_stderr && log_wants(&library->log, LOG_INFO)))
@@ -149,7 +151,7 @@ static inline bool open_for(struct deal *deal, const char *verb, enum object obj
 /* Without a ledger nothing is looked up in it. */
 static inline bool closed(const struct library *library)
 {
-	if (__builtin_expect(library->phase != PHASE_CLOSED, 1))
+	if (__builtin_expect(!library_refuses(library), 1))
 		return false;
 	errno = library->config.deny_errno;
 	return true;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #define DEFAULT_LOG_PATH "/tmp/rdma_intercept.log"
 
@@ -86,15 +87,50 @@ static void report_limits(const struct library *library)
 			  CONFIG_PREFIX, (unsigned)library->config.shm_mode);
 }
 
-static enum phase start(struct library *library)
+static int64_t now_seconds(void)
 {
-	struct config *config = &library->config;
-	struct ledger_options options = {
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
+static enum phase join(struct library *library)
+{
+	const struct config *config = &library->config;
+	const struct ledger_options options = {
+		.transport = config->transport,
+		.socket = config->socket,
+		.own_mode = config->mode,
 		.name = config->shm_name,
+		.mode = config->shm_mode,
+		.shared = config->shm_mode_chosen && (config->shm_mode & 077),
 		.limits = &config->limits,
 		.log = &library->log,
 	};
 	char problem[LEDGER_PROBLEM], text[LEDGER_PROBLEM + 80];
+	enum phase phase;
+
+	if (ledger_open(&library->ledger, &options, problem) == 0) {
+		report_limits(library);
+		return PHASE_ACTIVE;
+	}
+	/* Without the collector its parent could not grow either. */
+	phase = ledger_inherits_lease() ? PHASE_WAITING :
+		config->fail_closed	? PHASE_CLOSED :
+					  PHASE_OFF;
+	snprintf(text, sizeof(text), "%s; %s", problem,
+		 phase == PHASE_OFF ? "this process is not counted and not limited" :
+				      "every new object is refused");
+	if (!library->joins_again) /* said once */
+		say(library, text);
+	library->joins_again = now_seconds() + 1;
+	return phase;
+}
+
+static enum phase start(struct library *library)
+{
+	struct config *config = &library->config;
 
 	config_read(config, lookup);
 	if (!config->enable && !config->complaints)
@@ -106,26 +142,34 @@ static enum phase start(struct library *library)
 		return PHASE_OFF;
 	if (config->complaints && config->fail_closed)
 		return PHASE_CLOSED;
-	options.transport = config->transport;
-	options.socket = config->socket;
-	options.mode = config->shm_mode;
-	options.shared = config->shm_mode_chosen && (config->shm_mode & 077);
-	if (ledger_open(&library->ledger, &options, problem) < 0) {
-		snprintf(text, sizeof(text), "%s; %s", problem,
-			 config->fail_closed ? "every new object is refused" :
-					       "this process is not counted and not limited");
-		say(library, text);
-		return config->fail_closed ? PHASE_CLOSED : PHASE_OFF;
-	}
-	report_limits(library);
-	return PHASE_ACTIVE;
+	return join(library);
+}
+
+/* One thread starts, or tries to join once more. Its result; or the phase as it is. */
+static uint32_t start_or_join(struct library *library)
+{
+	uint32_t from = __atomic_load_n(&library->phase, __ATOMIC_ACQUIRE), to;
+	int cancellable;
+
+	if (from != PHASE_NEW && (from != PHASE_WAITING || now_seconds() < library->joins_again))
+		return from;
+	to = from;
+	if (!__atomic_compare_exchange_n(&library->phase, &to, PHASE_STARTING, false,
+					 __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+		return to;
+	/* A thread that ended in here would leave the others waiting. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
+	to = from == PHASE_NEW ? start(library) : join(library);
+	pthread_setcancelstate(cancellable, NULL);
+	__atomic_store_n(&library->phase, to, __ATOMIC_RELEASE);
+	return to;
 }
 
 struct library *library_start(void)
 {
 	struct library *library = __atomic_load_n(&library_state, __ATOMIC_ACQUIRE);
-	uint32_t phase = PHASE_NEW;
-	int saved = errno, cancellable;
+	uint32_t phase;
+	int saved = errno;
 
 	if (!library)
 		library = state_make();
@@ -138,14 +182,7 @@ struct library *library_start(void)
 				"this process is not counted and not limited");
 		return NULL;
 	}
-	if (__atomic_compare_exchange_n(&library->phase, &phase, PHASE_STARTING, false,
-					__ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-		/* A thread that ended in here would leave the others waiting. */
-		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
-		phase = start(library);
-		pthread_setcancelstate(cancellable, NULL);
-		__atomic_store_n(&library->phase, phase, __ATOMIC_RELEASE);
-	}
+	phase = start_or_join(library);
 	while (phase == PHASE_STARTING) {
 		sched_yield();
 		phase = __atomic_load_n(&library->phase, __ATOMIC_ACQUIRE);

@@ -21,6 +21,7 @@ enum phase {
 	PHASE_ACTIVE,	/* counting and limiting */
 	PHASE_OFF,	/* disabled, failed open, or the process is exiting: pass through */
 	PHASE_CLOSED,	/* failed closed: every constructor refuses */
+	PHASE_WAITING,	/* the same, until the collector that the parent had is there again */
 };
 
 struct library {
@@ -35,7 +36,14 @@ struct library {
 	uint64_t refusals_unshown;
 	uint64_t refusals;
 	uint64_t last_cq_event_ns;
+	int64_t joins_again; /* in PHASE_WAITING: when, in seconds of CLOCK_MONOTONIC */
 };
+
+/* Whether every constructor refuses. */
+static inline bool library_refuses(const struct library *library)
+{
+	return library->phase == PHASE_CLOSED || library->phase == PHASE_WAITING;
+}
 
 extern struct library *library_state;
 

@@ -79,7 +79,7 @@ struct ibv_context *wrap_ibv_import_device(int cmd_fd)
 
 	if (!real)
 		return NULL;
-	if (library && library->phase == PHASE_CLOSED) {
+	if (library && library_refuses(library)) {
 		errno = library->config.deny_errno;
 		return NULL;
 	}

@@ -191,13 +191,12 @@ static bool refused(const struct ledger *ledger, unsigned device, unsigned kind,
 
 	for (unsigned i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
 		if (over(levels[i].used, wanted, levels[i].limit)) {
-			*ret = (struct ledger_refusal){ levels[i].scope,
-							kind,
-							levels[i].used,
-							wanted,
-							levels[i].limit,
-							true,
-							0 };
+			*ret = (struct ledger_refusal){ .scope = levels[i].scope,
+							.kind = kind,
+							.used = levels[i].used,
+							.wanted = wanted,
+							.limit = levels[i].limit,
+							.own = true };
 			return true;
 		}
 	return false;

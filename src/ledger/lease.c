@@ -173,8 +173,8 @@ static void describe(const struct proto_give *answer, struct ledger_refusal *ret
 	};
 }
 
-/* Nobody answers: what we hold, and would like to. */
-static int unanswered(const struct proto_need *request, struct ledger_refusal *ret)
+/* Nobody answers for us: what we hold, and would like to. */
+static int unanswered(const struct proto_need *request, int error, struct ledger_refusal *ret)
 {
 	*ret = (struct ledger_refusal){
 		.scope = SCOPE_PROCESS,
@@ -182,6 +182,7 @@ static int unanswered(const struct proto_need *request, struct ledger_refusal *r
 		.used = request->total[0] - request->wanted[0],
 		.wanted = request->wanted[0],
 		.limit = request->total[0] - request->wanted[0],
+		.stranger = error == -ESTALE,
 	};
 	return LEDGER_UNANSWERED;
 }
@@ -216,7 +217,7 @@ static __attribute__((noinline, cold)) int grow(struct ledger *ledger, unsigned 
 		question(ledger, device, cost, 0, &request);
 		result = round < ROUNDS_MAX ? need(ledger, &request, &answer) : -EPROTO;
 		if (result < 0 || !lease_number_is_good(&answer)) {
-			result = unanswered(&request, ret_refusal);
+			result = unanswered(&request, result, ret_refusal);
 			break;
 		}
 		__atomic_store_n(&lease->cap[device], lease->table->row[answer.lease].cap,
@@ -341,7 +342,7 @@ static int asked_charge(struct ledger *ledger, unsigned device, const struct cos
 		describe(&answer, ret_refusal);
 		result = LEDGER_REFUSED;
 	} else {
-		result = unanswered(&request, ret_refusal);
+		result = unanswered(&request, result, ret_refusal);
 	}
 	lock_release(&lease->asking);
 	errno = saved;
@@ -464,6 +465,7 @@ int lease_open(struct ledger *ledger, const struct ledger_options *options,
 	bool shared = transport == TRANSPORT_LEASE;
 	struct proto_hello hello = {
 		.flags = shared ? 0 : HELLO_NO_MEMORY,
+		.mode = options->own_mode,
 		.process_defaults = options->limits->process_defaults,
 		.host_defaults = options->limits->host_defaults,
 	};

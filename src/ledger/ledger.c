@@ -85,6 +85,11 @@ int ledger_open(struct ledger *ledger, const struct ledger_options *options,
 	return result;
 }
 
+bool ledger_inherits_lease(void)
+{
+	return inherited == TRANSPORT_LEASE || inherited == TRANSPORT_SOCKET;
+}
+
 void ledger_close(struct ledger *ledger)
 {
 	ledger->backing->close(ledger);

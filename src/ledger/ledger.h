@@ -91,6 +91,7 @@ struct ledger_refusal {
 	uint64_t used;
 	uint64_t wanted;
 	uint64_t limit;
+	bool stranger;	/* with LEDGER_UNANSWERED: it answers, but knows nothing of us */
 	bool own;	/* a limit of the process's own environment, not of its tenant's policy */
 	uint64_t event; /* the collector's number for this refusal; 0 without a collector */
 };
@@ -109,6 +110,7 @@ extern const char *const ledger_transport_names[LEDGER_TRANSPORTS];
 struct ledger_options {
 	enum ledger_transport transport;
 	const char *socket; /* of the collector; NULL: where one is usually found */
+	enum ledger_mode own_mode; /* at the limits below, for the collector's events */
 	const char *name;   /* of the embedded file below /dev/shm */
 	mode_t mode;	    /* of a file that has to be created */
 	bool shared;	    /* the mode was an explicit choice: a file of another user will do */
@@ -169,6 +171,9 @@ enum { LEDGER_PROBLEM = 320 };
  * child joins by its parent's transport, whose device numbers it may go on using. */
 int ledger_open(struct ledger *ledger, const struct ledger_options *options,
 		char problem[LEDGER_PROBLEM]);
+
+/* Whether this is a forked child whose parent charges by a collector. */
+bool ledger_inherits_lease(void);
 
 /* Leaves, if nothing is held; otherwise the death of the process will tell. */
 void ledger_close(struct ledger *ledger);

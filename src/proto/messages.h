@@ -59,7 +59,7 @@ enum { HELLO_NO_MEMORY = 1 }; /* ask at each operation; no memory is handed over
 /* What the environment asks for may lower what the policy gives, never raise it. */
 struct proto_hello {
 	uint32_t flags;
-	uint32_t unused;
+	uint32_t mode; /* enum proto_mode: what the environment does at its own limits */
 	uint64_t process_limit[KIND_COUNT];
 	uint64_t host_limit[KIND_COUNT];
 	uint64_t process_defaults; /* bit k: nobody named process_limit[k]; a policy's goes first */
@@ -208,6 +208,8 @@ struct proto_ask {
 struct proto_explanation {
 	uint32_t registered; /* the process is; otherwise where it would belong if it were */
 	uint32_t has_event;
+	uint32_t alive; /* there is such a process; otherwise only the event is filled */
+	uint32_t unused;
 	uint32_t uid;
 	uint32_t gid;
 	char tenant[PROTO_NAME];
@@ -232,7 +234,7 @@ PROTO_SIZE(pong, 32 + PROTO_NAME + 256 + PROTO_TEXT / 2);
 PROTO_SIZE(change, 2 * PROTO_NAME + PROTO_TEXT);
 PROTO_SIZE(event, 72 + 2 * PROTO_NAME + 256);
 PROTO_SIZE(ask, 16);
-PROTO_SIZE(explanation, 16 + 4 * PROTO_NAME + 2 * 256 + sizeof(struct proto_event));
+PROTO_SIZE(explanation, 8 + 16 + 4 * PROTO_NAME + 2 * 256 + sizeof(struct proto_event));
 #undef PROTO_SIZE
 
 /* The bodies' sizes and the rights, by type; NULL for a type that does not exist. */

@@ -585,6 +585,31 @@ static void run_fork(const char *argument)
 	CHECK(!qp_make(&fixture, IBV_QPT_RC));
 }
 
+/* A child that is born while there is no collector gets nothing, and as soon as there is
+ * one again it joins. FAIL=open has no say in it: its parent could not grow either. */
+static void run_late_child(const char *argument)
+{
+	struct fixture fixture = fixture_open();
+	pid_t pid;
+	int status;
+
+	add(WORD_READY, 1);
+	wait_for(WORD_GO, 1);
+	pid = fork();
+	if (pid == 0) {
+		CHECK(!qp_make(&fixture, IBV_QPT_RC) && errno == EDQUOT);
+		add(WORD_READY, 1);
+		wait_for(WORD_GO, 2);
+		sleep(2);
+		CHECK(qp_make(&fixture, IBV_QPT_RC) != NULL);
+		CHECK(qp_make(&fixture, IBV_QPT_RC) != NULL);
+		CHECK(!qp_make(&fixture, IBV_QPT_RC));
+		_exit(checks_failed() ? 1 : 0);
+	}
+	waitpid(pid, &status, 0);
+	CHECK(status == 0);
+}
+
 /* As daemons do: every descriptor closed, others opened in their places. */
 static void run_closer(const char *argument)
 {
@@ -620,6 +645,15 @@ static void drive_family(void)
 	expect("fork", "");
 	expect("closer", "");
 	CHECK(collector_wait_used(NULL, KIND_qp, 0));
+	words_clear();
+	pid = spawn_start("late_child", "TRANSPORT=lease\nQUIET=1\nFAIL=open");
+	wait_for(WORD_READY, 1);
+	collector_kill();
+	store(WORD_GO, 1);
+	wait_for(WORD_READY, 2);
+	collector_start("");
+	store(WORD_GO, 2);
+	CHECK(spawn_wait(pid) == 0);
 	/* Its page is not found again: then what it was granted counts as used. */
 	words_clear();
 	pid = spawn_start("closed_one", "TRANSPORT=lease\nQUIET=1");
@@ -745,6 +779,7 @@ int main(int argc, char **argv)
 		{ "fork", run_fork },
 		{ "closer", run_closer },
 		{ "closed_one", run_closed_one },
+		{ "late_child", run_late_child },
 		{ NULL, NULL },
 	};
 
