@@ -24,8 +24,31 @@ check() {
 show() { tail -n 15 "$@" | sed 's/^/      /'; }
 
 finish() {
+	[ -z "$collector" ] || collector_stop
 	rm -rf "$scratch"
 	exit $checks_failed
+}
+
+# A collector of the scenario's own; $collector is its process.
+collector=''
+command=$BUILD_DIRECTORY/rdma_intercept
+collector_answers() { "$command" status >/dev/null 2>&1; }
+collector_start() {
+	export RDMA_COLLECTOR_SOCKET=$scratch/sock RDMA_COLLECTOR_STATE=$scratch/state
+	"$BUILD_DIRECTORY/collector_server" >>"$scratch/collector" 2>&1 &
+	collector=$!
+	check "a collector is there" within 20 collector_answers
+}
+collector_kill() {
+	kill -9 "$collector"
+	wait "$collector" 2>/dev/null || true
+	collector=''
+}
+collector_stop() {
+	kill "$collector"
+	wait "$collector" || check "the collector ends well" false
+	collector=''
+	[ $checks_failed -eq 0 ] || show "$scratch/collector"
 }
 
 # guarded SETTINGS COMMAND...: runs it under the library; SETTINGS are "NAME=value ...".

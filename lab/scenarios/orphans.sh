@@ -5,22 +5,13 @@
 set -euo pipefail
 . lab/lib.sh
 objects=$BUILD_DIRECTORY/lab/objects
-export RDMA_COLLECTOR_SOCKET=$scratch/sock RDMA_COLLECTOR_STATE=$scratch/state
-command=$BUILD_DIRECTORY/rdma_intercept
-
-answers() { "$command" status >/dev/null 2>&1; }
-collector() {
-	"$BUILD_DIRECTORY/collector_server" >>"$scratch/collector" 2>&1 &
-	collector=$!
-	check "a collector is there" within 20 answers
-}
 
 # used KIND: what the tenant default uses, the only one
 used() { "$command" -j show kind "$1" | grep -o '"used": *[0-9]*' | head -n 1 | grep -o '[0-9]*'; }
 uses() { [ "$(used "$1" || echo 0)" = "$2" ]; } # who uses none is not listed
 
 before=$(kernel_counts)
-collector
+collector_start
 guarded TRANSPORT=lease "$objects" heir 5 >"$scratch/out" 2>&1 &
 parent=$!
 check "a process and its heir are there" within 30 grep -q heir "$scratch/out"
@@ -31,14 +22,10 @@ wait $parent 2>/dev/null || true
 check "the kernel still has them" bash -c "sleep 0.5; rdma resource show rxe0 | grep -q ' qp 6 '"
 check "and so they stay charged" uses qp 5
 check "to an orphan" bash -c "'$command' -j show process | grep -q '\"orphan\"'"
-kill -9 $collector
-wait $collector 2>/dev/null || true
-collector
+collector_kill
+collector_start
 check "also for a collector that was started anew" uses qp 5
 kill -9 "$heir"
 check "with the heir, the kernel lets go" settled "$before"
 check "and the collector within seconds" within 5 uses qp 0
-kill $collector
-wait $collector || check "the collector ends well" false
-[ $checks_failed -eq 0 ] || show "$scratch/collector"
 finish
