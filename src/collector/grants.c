@@ -5,7 +5,6 @@
 #include <string.h>
 
 #define LOAD(word) __atomic_load_n(&(word), __ATOMIC_RELAXED)
-#define STORE(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELAXED)
 
 /* Credit beyond what was asked for, so that the next questions are not asked: about as
  * much as there is already, but of what is left for others only a small part. */
@@ -153,11 +152,13 @@ static void cap_lower(struct books *books, unsigned lease, unsigned kind, bool h
 	struct lease_view *view = &books->view[lease];
 	uint64_t target = hold ? 0 : LOAD(view->used[kind]);
 
+	/* In one order with the reading of `used` below, and with what the member does: it
+	 * raises `used` and then reads this. One of the two sees the other. */
 	if (LOAD(view->cap[kind]) > target)
-		STORE(view->cap[kind], target);
+		__atomic_store_n(&view->cap[kind], target, __ATOMIC_SEQ_CST);
 }
 
-/* Second half, after a full barrier: what is used, or could still be, stays granted. */
+/* Second half: what is used now, or could still be, stays granted. */
 static void grant_settle(struct books *books, unsigned lease, unsigned kind)
 {
 	uint64_t granted = books->file->lease[lease].granted[kind];
@@ -191,7 +192,6 @@ static bool sweep(struct books *books, const struct range *range, unsigned kind,
 	for (unsigned lease = 0; lease < high; lease++)
 		if (within(range, &books->view[lease]))
 			cap_lower(books, lease, kind, hold);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (unsigned lease = 0; lease < high; lease++)
 		if (within(range, &books->view[lease]))
 			grant_settle(books, lease, kind);
@@ -213,7 +213,6 @@ void grants_settle(struct books *books, unsigned lease)
 
 		if (!view->used || LOAD(view->cap[kind]) == books->file->lease[lease].granted[kind])
 			continue;
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		grant_settle(books, lease, kind);
 		cap_raise(books, lease, kind);
 	}
@@ -357,10 +356,8 @@ static void held_settle(struct books *books, unsigned lease, unsigned kind)
 {
 	const struct lease_view *view = &books->view[lease];
 
-	if (!view->used || LOAD(view->cap[kind]) >= books->file->lease[lease].granted[kind])
-		return;
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	grant_settle(books, lease, kind);
+	if (view->used && LOAD(view->cap[kind]) < books->file->lease[lease].granted[kind])
+		grant_settle(books, lease, kind);
 }
 
 int grants_need(struct books *books, const struct grants_need *need,

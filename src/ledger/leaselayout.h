@@ -10,8 +10,8 @@
  *                mapped read-only by the tenant's processes.
  *
  * A process adds to `used` first and then looks at `cap`; the collector, to take
- * credit back, lowers `cap` first and then looks at `used`. With full barriers in
- * between, one of the two sees the other; tests/model checks it.
+ * credit back, lowers `cap` first and then looks at `used`. All of it is sequentially
+ * consistent, so one of the two sees the other; tests/model checks it.
  */
 #ifndef LEDGER_LEASELAYOUT_H
 #define LEDGER_LEASELAYOUT_H

@@ -1073,6 +1073,11 @@ static void signals(void)
 	struct itimerval storm = { .it_interval.tv_usec = 500, .it_value.tv_usec = 500 };
 	struct itimerval calm = { 0 };
 
+#ifdef __SANITIZE_THREAD__
+	/* It runs handlers at moments of its own, and takes an errno in between for ours. */
+	printf("not tried: a storm of signals under the thread sanitizer\n");
+	return;
+#endif
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &storm, NULL);
 	for (size_t i = 0; i < COUNT(behaviours); i++)
