@@ -17,7 +17,7 @@ trap 'rm -rf "$work" "/dev/shm/$shm"' EXIT
 # instructions PRELOAD OPERATION COUNT
 instructions() {
 	env LD_PRELOAD="$1" LD_LIBRARY_PATH="$build/fakeverbs" RDMA_INTERCEPT_SHM_NAME="$shm" \
-		RDMA_INTERCEPT_LOG_LEVEL=0 \
+		RDMA_INTERCEPT_LOG_LEVEL=0 RDMA_INTERCEPT_TRANSPORT=embedded \
 		RDMA_INTERCEPT_LIMITS="process:qp=100,mr_bytes=1G;host:qp=1000,mr=1000;device:rxe0:qp=500" \
 		valgrind --tool=callgrind --callgrind-out-file=/dev/null \
 		"$build/bench/pairs" "$2" "$3" 2>"$work/output" >/dev/null

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -25,6 +26,7 @@ enum {
 	HELLO_PATIENCE_MS = 5000, /* for one that is there and slow, once in a process's life */
 	SILENCE_MS = 1000,	  /* for so long after it did not answer, nobody asks again */
 	ROUNDS_MAX = 1000,	  /* of asking for one charge, while others take what was given */
+	PAGE = 4096,
 	FD_FLOOR = 48,		  /* a number that programs do not expect to get, and in the first
 				   table of 64 that every process has */
 };
@@ -197,6 +199,30 @@ static bool outdated(const struct ledger_lease *lease, unsigned device, const st
 	return false;
 }
 
+/*
+ * A few bytes of the table, mapped a second time (which mremap does with a size of 0) where
+ * other small mappings are. A page of the large mapping that is touched would need a page
+ * of page tables for itself alone.
+ */
+static const void *table_part(const struct lease_table *table, size_t offset, size_t size)
+{
+	size_t before = offset % PAGE;
+	char *page = mremap((char *)table + offset - before, 0, before + size, MREMAP_MAYMOVE);
+
+	return page == MAP_FAILED ? (const char *)table + offset : page + before;
+}
+
+static void caps_find(struct ledger_lease *lease, unsigned device, uint32_t number)
+{
+	const struct lease_row *row;
+
+	if (lease->cap[device] != no_cap && lease->number[device] == number)
+		return;
+	row = table_part(lease->table, offsetof(struct lease_table, row[number]), sizeof(*row));
+	lease->number[device] = number;
+	__atomic_store_n(&lease->cap[device], row->cap, __ATOMIC_RELEASE);
+}
+
 static bool lease_number_is_good(const struct proto_give *answer)
 {
 	return answer->lease < LEASES_MAX;
@@ -220,8 +246,7 @@ static __attribute__((noinline, cold)) int grow(struct ledger *ledger, unsigned 
 			result = unanswered(&request, result, ret_refusal);
 			break;
 		}
-		__atomic_store_n(&lease->cap[device], lease->table->row[answer.lease].cap,
-				 __ATOMIC_RELEASE);
+		caps_find(lease, device, answer.lease);
 		if (result == PROTO_REFUSED && !outdated(lease, device, cost, &request)) {
 			describe(&answer, ret_refusal);
 			result = LEDGER_REFUSED;
@@ -299,7 +324,7 @@ static const char *lease_tenant(const struct ledger *ledger)
 static enum ledger_mode lease_mode(const struct ledger *ledger)
 {
 	uint32_t mode = ledger->lease.table ?
-				__atomic_load_n(&ledger->lease.table->mode, __ATOMIC_RELAXED) :
+				__atomic_load_n(ledger->lease.table_mode, __ATOMIC_RELAXED) :
 				ledger->lease.mode;
 
 	return mode < LEDGER_MODES ? mode : MODE_ENFORCE;
@@ -430,6 +455,9 @@ static int shared_pages(struct ledger_lease *lease, const struct proto_reply *re
 		return -EPROTO;
 	lease->table = map(reply->fd[1], sizeof(*lease->table), PROT_READ, LEASES_MAGIC,
 			   "lease table", problem);
+	if (lease->table)
+		lease->table_mode = table_part(lease->table, offsetof(struct lease_table, mode),
+					       sizeof(*lease->table_mode));
 	/* The child is a process of its own, and its counts are others. */
 	if (lease->table && !madvise(lease->usage, sizeof(*lease->usage), MADV_DONTFORK))
 		return 0;

@@ -139,7 +139,9 @@ struct ledger_embedded {
 struct ledger_lease {
 	struct usage_page *usage;
 	const struct lease_table *table;     /* NULL: asks at each operation */
-	const uint64_t *cap[LEDGER_DEVICES]; /* in the table; zeros until there is a lease */
+	const uint32_t *table_mode;	     /* in it */
+	const uint64_t *cap[LEDGER_DEVICES]; /* in it; zeros until there is a lease, */
+	uint32_t number[LEDGER_DEVICES];     /* which has this number */
 	uint64_t cookie;
 	struct lock asking;    /* one thread at a time; it may take seconds */
 	uint64_t silent_ns;    /* when the collector last failed to answer; 0 = it answers */
