@@ -246,6 +246,7 @@ static void answer_NEED(struct collector *collector, const struct request *reque
 		server_fail(request, -EINVAL, "NEED with kinds or amounts that do not exist");
 		return;
 	}
+	members_seek_page(&collector->members, (unsigned)member);
 	lease = lease_for(collector, (unsigned)member, &asked);
 	if (lease < 0) {
 		server_fail(request, lease, "no lease for process %d on device '%s': %s",

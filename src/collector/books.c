@@ -19,6 +19,8 @@
 /* Rows get memory so many at a time. */
 enum { STEP = 64 };
 
+enum { LOCK_ATTEMPTS = 50, LOCK_PAUSE_US = 10000 };
+
 #define STORE(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELAXED)
 
 static int complain(char problem[BOOKS_PROBLEM], int result, const char *path, const char *name,
@@ -63,13 +65,19 @@ static int directory_open(struct books *books, const char *path, char problem[BO
 	return 0;
 }
 
-/* Held as long as the collector lives; the kernel lets go of it at its death. */
+/* Held as long as the collector lives; the kernel lets go of it at its death. That may be
+ * a moment later: the child that makes the read-only door has it too. */
 static int directory_lock(struct books *books, const char *path, char problem[BOOKS_PROBLEM])
 {
-	if (!flock(books->directory, LOCK_EX | LOCK_NB))
-		return 0;
-	return complain(problem, errno == EWOULDBLOCK ? -EBUSY : -errno, path, "",
-			errno == EWOULDBLOCK ? "another collector keeps its books here" : NULL);
+	for (int attempt = 0; flock(books->directory, LOCK_EX | LOCK_NB); attempt++) {
+		if (errno != EWOULDBLOCK)
+			return complain(problem, -errno, path, "", NULL);
+		if (attempt == LOCK_ATTEMPTS)
+			return complain(problem, -EBUSY, path, "",
+					"another collector keeps its books here");
+		usleep(LOCK_PAUSE_US);
+	}
+	return 0;
 }
 
 /* ---- files with a signature */

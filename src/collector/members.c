@@ -189,7 +189,7 @@ static int usage_search(pid_t pid, uint64_t inode)
 }
 
 /* Maps the page behind the descriptor, if there is one, and puts the leases in order. */
-static bool usage_attach(struct books *books, unsigned member, int fd)
+static void usage_attach(struct books *books, unsigned member, int fd)
 {
 	void *page = MAP_FAILED;
 
@@ -204,7 +204,6 @@ static bool usage_attach(struct books *books, unsigned member, int fd)
 		books_lease_view(books, lease);
 		grants_settle(books, lease);
 	}
-	return page != MAP_FAILED;
 }
 
 /* ---- orphans */
@@ -429,6 +428,14 @@ void members_check_orphans(struct members *members)
 			forget(members, i, MEMBER_DIED);
 }
 
+void members_seek_page(struct members *members, unsigned member)
+{
+	const struct book_member *row = &members->books->file->member[member];
+
+	if (!(row->flags & MEMBER_ASKS) && !members->books->member[member].usage)
+		usage_attach(members->books, member, usage_search(row->pid, row->usage_inode));
+}
+
 /* Still the process that registered, and watched from now on. */
 static bool reunite(struct members *members, unsigned member)
 {
@@ -444,11 +451,11 @@ static bool reunite(struct members *members, unsigned member)
 		return false;
 	}
 	books->member[member].pidfd = fd;
-	if (!(row->flags & MEMBER_ASKS) &&
-	    !usage_attach(books, member, usage_search(row->pid, row->usage_inode)))
+	members_seek_page(members, member);
+	if (!(row->flags & MEMBER_ASKS) && !books->member[member].usage)
 		log_write(books->log, LOG_WARN,
 			  "process %d: its usage page was not found again; what it was granted "
-			  "counts as used until it ends",
+			  "counts as used until it ends or asks for more",
 			  (int)row->pid);
 	return true;
 }

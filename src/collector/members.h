@@ -54,6 +54,10 @@ int members_find(const struct members *members, pid_t pid, uint64_t cookie);
 /* The same without a cookie: to look at. -1. */
 int members_of_pid(const struct members *members, pid_t pid);
 
+/* For a member that lives but whose usage page was not found at the start: it may have been
+ * on its way to it. */
+void members_seek_page(struct members *members, unsigned member);
+
 void members_dispatch(struct members *members);
 
 /* Gives back the orphans that nobody has any more; to be called now and then while
