@@ -19,8 +19,6 @@
 /* Rows get memory so many at a time. */
 enum { STEP = 64 };
 
-enum { LOCK_ATTEMPTS = 50, LOCK_PAUSE_US = 10000 };
-
 #define STORE(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELAXED)
 
 static int complain(char problem[BOOKS_PROBLEM], int result, const char *path, const char *name,
@@ -65,19 +63,13 @@ static int directory_open(struct books *books, const char *path, char problem[BO
 	return 0;
 }
 
-/* Held as long as the collector lives; the kernel lets go of it at its death. That may be
- * a moment later: the child that makes the read-only door has it too. */
+/* Held as long as the collector lives; the kernel lets go of it at its death. */
 static int directory_lock(struct books *books, const char *path, char problem[BOOKS_PROBLEM])
 {
-	for (int attempt = 0; flock(books->directory, LOCK_EX | LOCK_NB); attempt++) {
-		if (errno != EWOULDBLOCK)
-			return complain(problem, -errno, path, "", NULL);
-		if (attempt == LOCK_ATTEMPTS)
-			return complain(problem, -EBUSY, path, "",
-					"another collector keeps its books here");
-		usleep(LOCK_PAUSE_US);
-	}
-	return 0;
+	if (!flock(books->directory, LOCK_EX | LOCK_NB))
+		return 0;
+	return complain(problem, errno == EWOULDBLOCK ? -EBUSY : -errno, path, "",
+			errno == EWOULDBLOCK ? "another collector keeps its books here" : NULL);
 }
 
 /* ---- files with a signature */
@@ -297,6 +289,13 @@ static int row_new(struct books *books, uint32_t *high, unsigned most, const voi
 	return (int)row;
 }
 
+void books_member_clear(struct member *member)
+{
+	memset(member, 0, sizeof(*member));
+	member->leases = member->next_of_pid = BOOKS_NOBODY;
+	member->pidfd = member->lifeline = -1;
+}
+
 int books_member_row(struct books *books)
 {
 	struct book_file *file = books->file;
@@ -307,6 +306,7 @@ int books_member_row(struct books *books)
 			      sizeof(file->member[0]));
 		if (row < 0)
 			return row;
+		books_member_clear(&books->member[row]);
 		books->free_members[books->free_members_count++] = (uint32_t)row;
 	}
 	return (int)books->free_members[books->free_members_count - 1];
@@ -549,13 +549,10 @@ static int rows_read(struct books *books, const char *path, char problem[BOOKS_P
 {
 	struct book_file *file = books->file;
 
-	for (unsigned i = 0; i < BOOKS_MEMBERS; i++) {
-		books->member[i].leases = books->member[i].next_of_pid = BOOKS_NOBODY;
-		books->member[i].pidfd = books->member[i].lifeline = -1;
-	}
 	for (unsigned i = file->members_high; i-- > 0;) {
 		const struct book_member *row = &file->member[i];
 
+		books_member_clear(&books->member[i]);
 		if (row->state == BOOK_FREE) {
 			books->free_members[books->free_members_count++] = i;
 			continue;
@@ -603,13 +600,15 @@ int books_open(struct books *books, const char *directory, const struct log *log
 		result = complain(problem, -ENOMEM, directory, "", NULL);
 	else
 		result = directory_open(books, directory, problem);
-	if (result == 0)
-		result = directory_lock(books, directory, problem);
 	if (result == 0) {
 		books->read_directory = readonly_directory(books->directory, log);
 		if (books->read_directory < 0)
 			result = complain(problem, books->read_directory, directory, "", NULL);
 	}
+	/* Not before: the child that makes the door shares our descriptor, and would keep the
+	 * lock for a moment after our death. */
+	if (result == 0)
+		result = directory_lock(books, directory, problem);
 	if (result == 0)
 		result = file_open(books, directory, problem);
 	if (result == 0)

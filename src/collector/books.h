@@ -183,6 +183,10 @@ void books_tenant_drop(struct books *books, unsigned tenant);
 /* Number of the device, made if new; LEDGER_NAMELESS for "" and when there is no room. */
 unsigned books_device(struct books *books, const char *name);
 
+/* Nothing is known of a member besides its row. Those that nobody ever took are not even
+ * cleared: most of that memory is never touched. */
+void books_member_clear(struct member *member);
+
 /* A free row, with memory behind it; -ENOSPC. It is free until somebody takes it. */
 int books_member_row(struct books *books);
 int books_lease_row(struct books *books);
