@@ -110,7 +110,7 @@ static void answer_HELLO(struct collector *collector, const struct request *requ
 	struct proto_welcome welcome = { 0 };
 	struct subject subject;
 	struct peer peer;
-	int tenant, member, fds[2], result = members_identify(request->fd, &peer);
+	int tenant, member, fds[2], result = members_identify(request->fd, request->start, &peer);
 
 	if (result < 0) {
 		server_fail(request, result, "process %d cannot be identified: %s",
@@ -242,6 +242,9 @@ static void answer_NEED(struct collector *collector, const struct request *reque
 		return;
 	}
 	proto_text(asked.device);
+	/* Who has caps has more than it asked for, and gives back without a word. */
+	if (!(collector->books.file->member[member].flags & MEMBER_ASKS))
+		need.exact = false;
 	if (!need_is_sound(&asked)) {
 		server_fail(request, -EINVAL, "NEED with kinds or amounts that do not exist");
 		return;
@@ -370,9 +373,8 @@ static uint32_t member_flags(const struct books *books, unsigned member)
 		flags |= ROW_UNATTACHED;
 	for (uint32_t lease = beside->leases; lease != BOOKS_NOBODY;
 	     lease = books->view[lease].next_of_member)
-		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
-			if (grants_draining(books, lease, kind))
-				flags |= ROW_DRAINING;
+		if (grants_held(books, lease))
+			flags |= ROW_DRAINING;
 	return flags;
 }
 
@@ -406,7 +408,7 @@ static void send_lease(struct collector *collector, const struct request *reques
 }
 
 /* A member in total, and on each device that it has used. */
-static void send_member(struct collector *collector, const struct request *request, unsigned member,
+static bool send_member(struct collector *collector, const struct request *request, unsigned member,
 			const struct proto_choose *choose)
 {
 	const struct books *books = &collector->books;
@@ -430,8 +432,8 @@ static void send_member(struct collector *collector, const struct request *reque
 		total.limit[kind] = member_limit(books, member, kind);
 		total.process_limit[kind] = PROTO_UNLIMITED;
 	}
-	if (!choose->device[0])
-		server_row(request, &total);
+	if (!choose->device[0] && !server_row(request, &total))
+		return false;
 	for (uint32_t lease = beside->leases; lease != BOOKS_NOBODY;
 	     lease = books->view[lease].next_of_member) {
 		const char *name = books->file->device[books->view[lease].device].name;
@@ -440,6 +442,7 @@ static void send_member(struct collector *collector, const struct request *reque
 		if (!choose->device[0] || !strcmp(choose->device, name))
 			send_lease(collector, request, &head, lease, name);
 	}
+	return true;
 }
 
 static struct proto_choose choice(const struct request *request)
@@ -473,7 +476,8 @@ static void answer_GET_PROC_STATS(struct collector *collector, const struct requ
 		    (!choose.pid || file->member[i].pid == choose.pid) &&
 		    (!choose.tenant[0] ||
 		     !strcmp(choose.tenant, file->tenant[file->member[i].tenant].name)))
-			send_member(collector, request, i, &choose);
+			if (!send_member(collector, request, i, &choose))
+				break;
 	server_end(request);
 }
 

@@ -84,7 +84,8 @@ static bool over_policy(const struct level *level)
 	return !level->own && level->granted > level->limit;
 }
 
-bool grants_draining(const struct books *books, unsigned lease, unsigned kind)
+/* Whether more is granted on a lease than some limit above it allows. */
+static bool is_draining(const struct books *books, unsigned lease, unsigned kind)
 {
 	struct level level[LEDGER_SCOPES];
 
@@ -173,7 +174,7 @@ static void cap_raise(struct books *books, unsigned lease, unsigned kind)
 {
 	uint64_t granted = books->file->lease[lease].granted[kind];
 
-	if (LOAD(books->view[lease].cap[kind]) == granted || grants_draining(books, lease, kind))
+	if (LOAD(books->view[lease].cap[kind]) == granted || is_draining(books, lease, kind))
 		return;
 	/* Release: the books were written first. */
 	__atomic_store_n(&books->view[lease].cap[kind], granted, __ATOMIC_RELEASE);
@@ -332,12 +333,6 @@ static uint64_t bonus(const struct books *books, const struct grants_need *need,
 	return extra;
 }
 
-static void cap_write(struct books *books, unsigned lease, unsigned kind, uint64_t cap)
-{
-	if (books->view[lease].cap)
-		__atomic_store_n(&books->view[lease].cap[kind], cap, __ATOMIC_RELEASE);
-}
-
 static void grant(struct books *books, const struct grants_need *need, unsigned i)
 {
 	unsigned lease = need->lease, kind = need->kind[i];
@@ -347,7 +342,10 @@ static void grant(struct books *books, const struct grants_need *need, unsigned 
 		books_grant(books, lease, kind, need->total[i] + bonus(books, need, i));
 	else if (need->exact && need->total[i] < granted)
 		books_grant(books, lease, kind, need->total[i]);
-	cap_write(books, lease, kind, books->file->lease[lease].granted[kind]);
+	/* Not while a limit above is exceeded, though nothing more was granted: a thread of the
+	 * member that was about to look at its cap would pass. */
+	if (books->view[lease].cap)
+		cap_raise(books, lease, kind);
 }
 
 /* A member that is made to ask has granted above its cap: only what it uses now counts,
@@ -358,6 +356,16 @@ static void held_settle(struct books *books, unsigned lease, unsigned kind)
 
 	if (view->used && LOAD(view->cap[kind]) < books->file->lease[lease].granted[kind])
 		grant_settle(books, lease, kind);
+}
+
+bool grants_held(const struct books *books, unsigned lease)
+{
+	const struct lease_view *view = &books->view[lease];
+
+	for (unsigned kind = 0; view->used && kind < KIND_COUNT; kind++)
+		if (LOAD(view->cap[kind]) < books->file->lease[lease].granted[kind])
+			return true;
+	return false;
 }
 
 int grants_need(struct books *books, const struct grants_need *need,

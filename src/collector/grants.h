@@ -28,8 +28,8 @@ int grants_need(struct books *books, const struct grants_need *need,
  * where that is not enough, lets nobody grow without asking. */
 void grants_enforce(struct books *books);
 
-/* Whether more is granted on a lease than some limit above it allows. */
-bool grants_draining(const struct books *books, unsigned lease, unsigned kind);
+/* Whether the member must ask before it takes anything, since a limit above is exceeded. */
+bool grants_held(const struct books *books, unsigned lease);
 
 /* Puts a lease in order that a killed collector may have left between two steps. */
 void grants_settle(struct books *books, unsigned lease);

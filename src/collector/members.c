@@ -58,6 +58,9 @@ static int peer_pidfd(int connection, pid_t pid, uint64_t *ret_start)
 
 	*ret_start = identity_start(pid);
 	if (getsockopt(connection, SOL_SOCKET, SO_PEERPIDFD, &fd, &size)) {
+		/* Any other error: it has ended, and the number may be another's. */
+		if (errno != ENOPROTOOPT)
+			return -ESRCH;
 		fd = pidfd_open(pid);
 		if (fd < 0)
 			return fd;
@@ -68,7 +71,7 @@ static int peer_pidfd(int connection, pid_t pid, uint64_t *ret_start)
 	return -ESRCH;
 }
 
-int members_identify(int connection, struct peer *ret_peer)
+int members_identify(int connection, uint64_t start, struct peer *ret_peer)
 {
 	struct ucred credentials;
 	socklen_t size = sizeof(credentials);
@@ -81,6 +84,11 @@ int members_identify(int connection, struct peer *ret_peer)
 	ret_peer->uid = credentials.uid;
 	ret_peer->gid = credentials.gid;
 	ret_peer->pidfd = peer_pidfd(connection, credentials.pid, &ret_peer->start);
+	/* A connection may outlive the one who made it, and its number be another's now. */
+	if (ret_peer->pidfd >= 0 && start && start != ret_peer->start) {
+		close(ret_peer->pidfd);
+		ret_peer->pidfd = -ESRCH;
+	}
 	return ret_peer->pidfd < 0 ? ret_peer->pidfd : 0;
 }
 
@@ -159,29 +167,70 @@ failed:
 	return result;
 }
 
-/* A descriptor of a process that leads to that inode and looks like a usage page; or -1. */
-static int usage_search(pid_t pid, uint64_t inode)
+/* How many descriptors one search looks at: a process may have millions. */
+enum { SEARCH_MOST = 4096 };
+
+/* The file system of all memfds: what else has a page's number is none. */
+static dev_t memfd_device(void)
+{
+	static dev_t device;
+	struct stat status;
+	int fd;
+
+	if (!device) {
+		fd = memfd_create(USAGE_NAME, MFD_CLOEXEC);
+		if (fd >= 0 && !fstat(fd, &status))
+			device = status.st_dev;
+		if (fd >= 0)
+			close(fd);
+	}
+	return device;
+}
+
+/* Opens a process's descriptor if it leads to that page; -1. Its owner may put another file
+ * in its place at any moment: so it is looked at through an O_PATH, which opens nothing. */
+static int usage_open(int directory, const char *name, uint64_t inode)
+{
+	int path = openat(directory, name, O_PATH | O_CLOEXEC), fd = -1;
+	struct stat status;
+	char link[40];
+
+	if (path < 0)
+		return -1;
+	if (!fstat(path, &status) && status.st_dev == memfd_device() && status.st_ino == inode &&
+	    status.st_size == sizeof(struct usage_page)) {
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", path);
+		fd = open(link, O_RDONLY | O_CLOEXEC);
+	}
+	close(path);
+	/* One that could be made shorter would be our SIGBUS. */
+	if (fd >= 0 && !(fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* A descriptor of a process that leads to that page; or -1. */
+static int usage_search(pid_t pid, uint64_t inode, unsigned *budget)
 {
 	char path[64], target[64];
 	struct dirent *entry;
-	struct stat status;
 	int found = -1;
 	DIR *directory;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
 	directory = opendir(path);
-	while (directory && found < 0 && (entry = readdir(directory))) {
+	while (directory && found < 0 && *budget && (entry = readdir(directory))) {
 		ssize_t length =
 			readlinkat(dirfd(directory), entry->d_name, target, sizeof(target) - 1);
 
+		--*budget;
 		if (length <= 0)
 			continue;
 		target[length] = '\0';
-		if (strncmp(target, "/memfd:" USAGE_NAME, sizeof("/memfd:" USAGE_NAME) - 1) ||
-		    fstatat(dirfd(directory), entry->d_name, &status, 0) ||
-		    status.st_ino != inode || status.st_size != sizeof(struct usage_page))
-			continue;
-		found = openat(dirfd(directory), entry->d_name, O_RDONLY | O_CLOEXEC);
+		if (!strncmp(target, "/memfd:" USAGE_NAME, sizeof("/memfd:" USAGE_NAME) - 1))
+			found = usage_open(dirfd(directory), entry->d_name, inode);
 	}
 	if (directory)
 		closedir(directory);
@@ -208,7 +257,7 @@ static void usage_attach(struct books *books, unsigned member, int fd)
 
 /* ---- orphans */
 
-static bool has_device_open(pid_t pid)
+static bool has_device_open(pid_t pid, unsigned *budget)
 {
 	static const char devices[] = "/dev/infiniband/";
 	char path[64], target[sizeof(devices)];
@@ -218,38 +267,62 @@ static bool has_device_open(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
 	directory = opendir(path);
-	while (directory && !found && (entry = readdir(directory)))
+	while (directory && !found && *budget && (entry = readdir(directory))) {
+		--*budget;
 		found = readlinkat(dirfd(directory), entry->d_name, target, sizeof(target)) >=
 				(ssize_t)sizeof(devices) - 1 &&
 			!memcmp(target, devices, sizeof(devices) - 1);
+	}
 	if (directory)
 		closedir(directory);
 	return found;
 }
 
+/*
+ * How many descriptors of a process may be looked at in the search for an heir: all of
+ * root's; of the member's own user, what is left of one purse, so that a user cannot make
+ * the search long for others; of anybody's else only if the member was root, which may have
+ * given up its rights. NULL: none.
+ */
+static unsigned *purse_for(const struct book_member *row, uid_t owner, unsigned *of_user,
+			   unsigned *of_others)
+{
+	if (owner && owner == row->uid)
+		return of_user;
+	*of_others = owner ? SEARCH_MOST : UINT32_MAX;
+	return !owner || !row->uid ? of_others : NULL;
+}
+
 /* A process that has inherited a member's descriptors and with them an RDMA device (by
  * fork both go together, since both close at exec): its descriptor of the usage page, to
- * be closed; or -1. */
-static int heir_search(uint64_t usage_inode)
+ * be closed; or -1. *ret_unknown: the search would have been too long. */
+static int heir_search(const struct book_member *row, bool *ret_unknown)
 {
+	unsigned of_user = SEARCH_MOST, of_others, *purse;
 	struct dirent *entry;
+	struct stat status;
 	int found = -1;
 	DIR *processes;
 
+	*ret_unknown = false;
 	if (access("/dev/infiniband", F_OK))
 		return -1;
 	processes = opendir("/proc");
-	while (processes && found < 0 && (entry = readdir(processes))) {
+	while (processes && found < 0 && of_user && (entry = readdir(processes))) {
 		pid_t pid = atoi(entry->d_name);
 
-		found = pid > 0 ? usage_search(pid, usage_inode) : -1;
-		if (found >= 0 && !has_device_open(pid)) {
+		if (pid <= 0 || fstatat(dirfd(processes), entry->d_name, &status, 0))
+			continue;
+		purse = purse_for(row, status.st_uid, &of_user, &of_others);
+		found = purse ? usage_search(pid, row->usage_inode, purse) : -1;
+		if (found >= 0 && !has_device_open(pid, purse)) {
 			close(found);
 			found = -1;
 		}
 	}
 	if (processes)
 		closedir(processes);
+	*ret_unknown = found < 0 && !of_user;
 	return found;
 }
 
@@ -273,13 +346,15 @@ static bool lifeline_is_cut(const struct member *beside)
 static bool is_orphaned(struct books *books, unsigned member)
 {
 	uint64_t inode = books->file->member[member].usage_inode;
+	bool unknown;
 	int fd;
 
 	if (!inode || !holds_something(books, member) || lifeline_is_cut(&books->member[member]))
 		return false;
-	fd = heir_search(inode);
+	fd = heir_search(&books->file->member[member], &unknown);
+	/* It costs the user who made the search long, and the life line will tell the end. */
 	if (fd < 0)
-		return false;
+		return unknown;
 	if (books->member[member].usage)
 		close(fd);
 	else
@@ -424,17 +499,29 @@ void members_dispatch(struct members *members)
 
 void members_check_orphans(struct members *members)
 {
-	for (unsigned i = 0; members->orphans && i < members->books->file->members_high; i++)
-		if (members->books->member[i].orphan && !is_orphaned(members->books, i))
-			forget(members, i, MEMBER_DIED);
+	unsigned high = members->books->file->members_high;
+
+	/* One at a time: a search takes a while, and others wait for us. */
+	for (unsigned i = 0; members->orphans && i < high; i++) {
+		unsigned member = members->next_orphan++ % high;
+
+		if (!members->books->member[member].orphan)
+			continue;
+		if (!is_orphaned(members->books, member))
+			forget(members, member, MEMBER_DIED);
+		return;
+	}
 }
 
 void members_seek_page(struct members *members, unsigned member)
 {
 	const struct book_member *row = &members->books->file->member[member];
 
+	unsigned budget = SEARCH_MOST;
+
 	if (!(row->flags & MEMBER_ASKS) && !members->books->member[member].usage)
-		usage_attach(members->books, member, usage_search(row->pid, row->usage_inode));
+		usage_attach(members->books, member,
+			     usage_search(row->pid, row->usage_inode, &budget));
 }
 
 /* Still the process that registered, and watched from now on. */

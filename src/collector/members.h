@@ -25,7 +25,7 @@ enum member_end { MEMBER_LEFT, MEMBER_DIED, MEMBER_ORPHANED };
 struct members {
 	struct books *books;
 	int epoll; /* readable when members_dispatch has something to do */
-	unsigned orphans;
+	unsigned orphans, next_orphan;
 	/* Called before a member's row is freed, or when it becomes an orphan. */
 	void (*ended)(void *closure, unsigned member, enum member_end how);
 	void *closure;
@@ -36,7 +36,7 @@ void members_close(struct members *members);
 
 /* The process at the other end of a connection, as it was when it connected. -ESRCH when
  * it has ended, -EXDEV when it is in a pid namespace that we cannot see into. */
-int members_identify(int connection, struct peer *ret_peer);
+int members_identify(int connection, uint64_t start, struct peer *ret_peer);
 
 /* After books_open: ends what ended meanwhile, and finds the pages of those that live. */
 void members_attach(struct members *members);

@@ -16,13 +16,24 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ledger/identity.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* Linux 6.5 */
+#endif
+
 enum {
-	BACKLOG = 4096,
-	ACCEPTS_AT_ONCE = 64,	  /* before others have their turn */
-	PARKED_PER_USER = 256,	  /* connections that have not said all, or not read all */
-	DEADLINE_SECONDS = 2,	  /* for a whole request */
-	READING_SECONDS = 10,	  /* for a reply to be read */
-	OUTPUT_MAX = 64 << 20,	  /* of replies that wait to be read, together */
+	BACKLOG = 1024,
+	ACCEPTS_AT_ONCE = 256, /* before others have their turn */
+	PARKED_PER_USER = 256, /* connections that have not said all, or not read all */
+	DEADLINE_SECONDS = 2,  /* for a whole request */
+	READING_SECONDS = 10,  /* for a reply to be read */
+	OUTPUT_MAX = 64 << 20, /* of replies that wait to be read, together */
+	READY_PER_USER = 4096, /* requests that wait for their turn */
+	LINES = 1024,	       /* users whose numbers meet share one */
+	TURN_US = 1000,	       /* of answering, before new clients are looked at */
+	OUTPUT_PER_USER = OUTPUT_MAX / 4,
+	SUBSCRIBERS_PER_USER = 16,
 	SUBSCRIBER_MAX = 1 << 20, /* of events that wait for one subscriber */
 };
 
@@ -32,8 +43,10 @@ struct connection {
 	sd_event_source *source;	    /* NULL: not parked */
 	int fd;
 	struct ucred peer;
+	uint64_t start;	   /* of the peer, where the kernel cannot say later who it was */
 	uint64_t deadline; /* seconds; 0: none */
 	bool subscribed;
+	bool ready;  /* its request is complete: in the ring of those, and not parked */
 	bool broken; /* the client is gone, or has not kept to the rules */
 	size_t input;
 	size_t output, output_sent, output_size;
@@ -47,31 +60,66 @@ struct server {
 	server_function *answer;
 	void *closure;
 	int fd;
-	int spare; /* given up for a moment when descriptors run out */
+	bool knows_peers; /* the kernel gives a pidfd of a peer */
+	int spare;	  /* given up for a moment when descriptors run out */
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	struct stat place; /* of the socket that we made */
-	sd_event_source *listener, *timer;
+	sd_event_source *listener, *timer, *turn;
 	struct connection parked; /* ring */
-	size_t output;		  /* of all connections */
+	/* Complete requests wait in lines, and the lines that are not empty take turns. */
+	struct line {
+		struct connection ready; /* ring, the oldest first */
+		unsigned count;
+		struct line *next; /* that has its turn after this one */
+	} line[LINES];
+	struct line *first, *last;
+	size_t output; /* of all connections */
 };
 
-static uint64_t now_seconds(void)
+static uint64_t now_us(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec;
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static uint64_t now_seconds(void)
+{
+	return now_us() / 1000000;
 }
 
 /* ---- connections */
 
+static void ring_add(struct connection *ring, struct connection *connection)
+{
+	connection->next = ring;
+	connection->previous = ring->previous;
+	connection->previous->next = ring->previous = connection;
+}
+
+static void ring_remove(struct connection *connection)
+{
+	connection->next->previous = connection->previous;
+	connection->previous->next = connection->next;
+}
+
+static struct line *line_of(const struct connection *connection)
+{
+	return &connection->server->line[connection->peer.uid % LINES];
+}
+
 static void unpark(struct connection *connection)
 {
+	if (connection->ready) {
+		ring_remove(connection);
+		line_of(connection)->count--;
+		connection->ready = false;
+	}
 	if (!connection->source)
 		return;
 	connection->source = sd_event_source_disable_unref(connection->source);
-	connection->next->previous = connection->previous;
-	connection->previous->next = connection->next;
+	ring_remove(connection);
 }
 
 static void connection_free(struct connection *connection)
@@ -134,14 +182,25 @@ static void park(struct connection *connection, uint32_t events, uint64_t second
 		connection_free(connection);
 		return;
 	}
-	connection->next = &server->parked;
-	connection->previous = server->parked.previous;
-	connection->previous->next = server->parked.previous = connection;
+	ring_add(&server->parked, connection);
+	/* Who comes now must not move the time of those who wait. */
+	if (sd_event_source_get_enabled(server->timer, NULL) > 0)
+		return;
 	sd_event_source_set_time_relative(server->timer, 1000000);
 	sd_event_source_set_enabled(server->timer, SD_EVENT_ONESHOT);
 }
 
 /* ---- sending */
+
+static size_t output_of(const struct server *server, uid_t uid)
+{
+	size_t output = 0;
+
+	for (const struct connection *c = server->parked.next; c != &server->parked; c = c->next)
+		if (c->peer.uid == uid)
+			output += c->output_size;
+	return output;
+}
 
 static bool output_keep(struct connection *connection, const void *data, size_t size)
 {
@@ -153,6 +212,9 @@ static bool output_keep(struct connection *connection, const void *data, size_t 
 	if (wanted > connection->output_size) {
 		size_t grown = wanted + wanted / 2;
 		char *buffer = server->output + grown - connection->output_size > OUTPUT_MAX ||
+					       (connection->peer.uid &&
+						output_of(server, connection->peer.uid) + grown >
+							OUTPUT_PER_USER) ||
 					       (connection->subscribed && wanted > SUBSCRIBER_MAX) ?
 				       NULL :
 				       realloc(connection->output_buffer, grown);
@@ -285,8 +347,24 @@ int server_detach(const struct request *request)
 	return fd;
 }
 
+/* A user has only so many subscribers: the oldest makes room. */
+static void make_room_to_subscribe(struct server *server, uid_t uid)
+{
+	struct connection *oldest = NULL;
+	unsigned count = 0;
+
+	for (struct connection *c = server->parked.next; c != &server->parked; c = c->next)
+		if (c->subscribed && c->peer.uid == uid) {
+			oldest = oldest ? oldest : c;
+			count++;
+		}
+	if (count >= SUBSCRIBERS_PER_USER)
+		connection_free(oldest);
+}
+
 void server_subscribe(const struct request *request)
 {
+	make_room_to_subscribe(request->connection->server, request->uid);
 	request->connection->subscribed = true;
 	output_send(request->connection);
 }
@@ -327,13 +405,14 @@ static void dispatch(struct connection *connection)
 		.pid = connection->peer.pid,
 		.uid = connection->peer.uid,
 		.gid = connection->peer.gid,
+		.start = connection->start,
 		.fd = connection->fd,
 	};
 
 	connection->server->answer(connection->server->closure, &request);
 }
 
-enum progress { PROGRESS_WAIT, PROGRESS_DONE };
+enum progress { PROGRESS_WAIT, PROGRESS_READY, PROGRESS_DONE };
 
 /* Whether the header, as far as it is there, begins a request that we know. */
 static bool header_is_good(const struct proto_header *header, char *problem, size_t size)
@@ -379,11 +458,37 @@ static enum progress receive(struct connection *connection)
 			fail(connection, header->type, -EPROTO, "more than one request");
 			return PROGRESS_DONE;
 		}
-		if (connection->input == header->length) {
-			dispatch(connection);
-			return PROGRESS_DONE;
-		}
+		if (connection->input == header->length)
+			return PROGRESS_READY;
 	}
+}
+
+static void line_append(struct server *server, struct line *line)
+{
+	line->next = NULL;
+	if (server->first)
+		server->last->next = line;
+	else
+		server->first = line;
+	server->last = line;
+}
+
+/* Its request waits for its turn. */
+static void line_up(struct connection *connection)
+{
+	struct server *server = connection->server;
+	struct line *line = line_of(connection);
+
+	unpark(connection);
+	if (line->count == READY_PER_USER) {
+		connection_free(connection);
+		return;
+	}
+	if (!line->count++)
+		line_append(server, line);
+	ring_add(&line->ready, connection);
+	connection->ready = true;
+	sd_event_source_set_enabled(server->turn, SD_EVENT_ONESHOT);
 }
 
 /* After a step: waits for more, or is done with the connection. */
@@ -393,7 +498,9 @@ static void settle(struct connection *connection, enum progress progress)
 		connection_free(connection);
 		return;
 	}
-	if (progress == PROGRESS_WAIT) {
+	if (progress == PROGRESS_READY) {
+		line_up(connection);
+	} else if (progress == PROGRESS_WAIT) {
 		/* A trickle does not move the deadline. */
 		if (!connection->source)
 			park(connection, EPOLLIN, DEADLINE_SECONDS);
@@ -413,6 +520,38 @@ static void subscriber_ready(struct connection *connection, uint32_t events)
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
 		connection->broken = true;
 	settle(connection, PROGRESS_DONE);
+}
+
+/* Who has hung up meanwhile wants no answer. */
+static bool has_hung_up(const struct connection *connection)
+{
+	char byte;
+
+	return recv(connection->fd, &byte, sizeof(byte), MSG_PEEK) == 0;
+}
+
+/* The oldest request of each user in turn: who asks much waits for itself. */
+static int on_turn(sd_event_source *source, void *closure)
+{
+	struct server *server = closure;
+	uint64_t until = now_us() + TURN_US;
+
+	while (server->first && now_us() < until) {
+		struct line *line = server->first;
+		struct connection *connection = line->ready.next;
+
+		server->first = line->next;
+		unpark(connection);
+		if (line->count)
+			line_append(server, line);
+		if (has_hung_up(connection))
+			connection->broken = true;
+		else
+			dispatch(connection);
+		settle(connection, PROGRESS_DONE);
+	}
+	/* Once each time: a source that stays on would come before the listener for ever. */
+	return sd_event_source_set_enabled(source, server->first ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
 
 static int on_ready(sd_event_source *source, int fd, uint32_t events, void *closure)
@@ -450,6 +589,8 @@ static void welcome(struct server *server, int fd)
 		connection_free(connection);
 		return;
 	}
+	if (!server->knows_peers)
+		connection->start = identity_start(connection->peer.pid);
 	settle(connection, receive(connection));
 }
 
@@ -611,6 +752,22 @@ static int place_take(struct server *server, char problem[SERVER_PROBLEM])
 	return result;
 }
 
+static bool kernel_knows_peers(void)
+{
+	int pair[2], fd = -1;
+	socklen_t size = sizeof(fd);
+	bool knows;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		return false;
+	knows = !getsockopt(pair[0], SOL_SOCKET, SO_PEERPIDFD, &fd, &size);
+	if (fd >= 0)
+		close(fd);
+	close(pair[0]);
+	close(pair[1]);
+	return knows;
+}
+
 int server_new(struct server **ret_server, sd_event *event, const char *path, const struct log *log,
 	       server_function *answer, void *closure, char problem[SERVER_PROBLEM])
 {
@@ -633,6 +790,9 @@ int server_new(struct server **ret_server, sd_event *event, const char *path, co
 	server->fd = -1;
 	server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	server->parked.next = server->parked.previous = &server->parked;
+	for (struct line *line = server->line; line < server->line + LINES; line++)
+		line->ready.next = line->ready.previous = &line->ready;
+	server->knows_peers = kernel_knows_peers();
 	strcpy(server->path, path);
 	result = place_take(server, problem);
 	if (result < 0)
@@ -641,6 +801,10 @@ int server_new(struct server **ret_server, sd_event *event, const char *path, co
 	if (result >= 0)
 		result = sd_event_add_time_relative(event, &server->timer, CLOCK_MONOTONIC, 0, 0,
 						    on_timer, server);
+	if (result >= 0)
+		result = sd_event_add_defer(event, &server->turn, on_turn, server);
+	if (result >= 0)
+		result = sd_event_source_set_enabled(server->turn, SD_EVENT_OFF);
 	if (result < 0) {
 		snprintf(problem, SERVER_PROBLEM, "event loop: %s", strerror(-result));
 		goto failed;
@@ -659,8 +823,12 @@ void server_free(struct server *server)
 
 	while (server->parked.next != &server->parked)
 		connection_free(server->parked.next);
+	for (struct line *line = server->line; line < server->line + LINES; line++)
+		while (line->ready.next != &line->ready)
+			connection_free(line->ready.next);
 	sd_event_source_disable_unref(server->listener);
 	sd_event_source_disable_unref(server->timer);
+	sd_event_source_disable_unref(server->turn);
 	if (server->place.st_ino && !lstat(server->path, &status) &&
 	    status.st_ino == server->place.st_ino && status.st_dev == server->place.st_dev)
 		unlink(server->path);

@@ -25,7 +25,8 @@ struct request {
 	pid_t pid;	  /* as the kernel tells it */
 	uid_t uid;
 	gid_t gid;
-	int fd; /* of the connection, to ask the kernel more */
+	uint64_t start; /* of the process when its connection came; 0 if the kernel knows it */
+	int fd;		/* of the connection, to ask the kernel more */
 };
 
 typedef void server_function(void *closure, const struct request *request);

@@ -113,6 +113,18 @@ static int wait_until(int64_t moment, int fd, short events)
 
 /* ---- connecting */
 
+/* The server's queue is full. Who tries again later comes after all who wait in line: so the
+ * next attempt waits there too, as long as there is patience. */
+static bool queue_up(struct call *call)
+{
+	int64_t left = call->patience - now();
+	struct timeval wait = { left / SECOND, left % SECOND / 1000 };
+
+	return left >= MILLISECOND &&
+	       !setsockopt(call->connection, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait)) &&
+	       !fcntl(call->connection, F_SETFL, 0);
+}
+
 static int connection_open(struct call *call)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -135,7 +147,7 @@ static int connection_open(struct call *call)
 		return fail(call, -errno, "a socket for %s: %s", call->path, strerror(errno));
 	call->connection = fd;
 	while (syscall(SYS_connect, fd, &address, sizeof(address))) {
-		if (errno == EINTR)
+		if (errno == EINTR || (errno == EAGAIN && queue_up(call)))
 			continue;
 		call->lost = errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN;
 		if (errno == EAGAIN)
@@ -143,6 +155,7 @@ static int connection_open(struct call *call)
 				    "the collector at %s is busy: its queue is full", call->path);
 		return fail(call, -errno, "no collector at %s: %s", call->path, strerror(errno));
 	}
+	fcntl(fd, F_SETFL, O_NONBLOCK);
 	return 0;
 }
 

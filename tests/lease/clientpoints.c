@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A client of a real collector as the victim. On one side it is killed itself: then the
+ * collector must give back all it had, and nothing else. On the other the collector is
+ * killed while the client stands still, and started again: then the client must get what
+ * it asked for, as if nothing had been. Either way a bystander keeps its amounts, and
+ * the limit holds to the last unit.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "collector.h"
+#include "harness.h"
+#include "killpoints.h"
+#include "ledger/ledger.h"
+
+#define TENANT "guests"
+#define DEVICE "fake_device_0"
+
+enum { LIMIT_QPS = 40, BYSTANDER_QPS = 2, SMALL = 3, LARGE = 12, TOO_LARGE = 39 };
+enum { PATIENCE_SECONDS = 10 };
+enum { WORD_OUTCOME };
+
+static pid_t bystander;
+static struct proto_row alone; /* the tenant with nobody but the bystander */
+
+/* ---- clients */
+
+static struct ledger ledger;
+static struct ledger_limits no_limits;
+static struct ledger_refusal refusal;
+static const struct log no_log = { .level = LOG_OFF };
+
+static void must(bool good)
+{
+	if (!good)
+		_exit(1);
+}
+
+static struct cost cost_of(uint64_t qps)
+{
+	return COST3(qp, qps, send_wr, 16 * qps, recv_wr, 8 * qps);
+}
+
+static int charge(uint64_t qps)
+{
+	struct cost cost = cost_of(qps);
+
+	return ledger_charge(&ledger, 1, &cost, &refusal);
+}
+
+static void refund(uint64_t qps)
+{
+	struct cost cost = cost_of(qps);
+
+	ledger_refund(&ledger, 1, &cost);
+}
+
+static int join(void)
+{
+	const struct ledger_options options = {
+		.transport = TRANSPORT_LEASE,
+		.socket = collector_socket(),
+		.limits = &no_limits,
+		.log = &no_log,
+	};
+	char problem[LEDGER_PROBLEM];
+	int result = ledger_open(&ledger, &options, problem);
+
+	return result < 0 ? result : ledger_device(&ledger, DEVICE) == 1 ? 0 : -1;
+}
+
+static void prepare_nothing(void)
+{
+}
+
+static void prepare_member(void)
+{
+	must(join() == 0);
+}
+
+static void prepare_holder(void)
+{
+	prepare_member();
+	must(charge(SMALL) == 0);
+}
+
+static void prepare_refunded(void)
+{
+	prepare_holder();
+	refund(SMALL);
+}
+
+static void outcome_is(int result)
+{
+	*shared_word(WORD_OUTCOME) = (uint64_t)(int64_t)result;
+}
+
+static void run_first(void)
+{
+	int result = join();
+
+	outcome_is(result ? result : charge(SMALL));
+}
+
+static void run_charge(void)
+{
+	outcome_is(charge(SMALL));
+}
+
+static void run_grow(void)
+{
+	outcome_is(charge(LARGE));
+}
+
+static void run_refused(void)
+{
+	outcome_is(charge(TOO_LARGE));
+}
+
+static void run_refund(void)
+{
+	refund(SMALL);
+	outcome_is(0);
+}
+
+/* flags: what a victim holds that was not killed; and whether it is refused. */
+enum { REFUSED = 1 << 16, HOLDS = REFUSED - 1 };
+
+static const struct operation client_operations[] = {
+	{ "charge inside the lease", { prepare_refunded, run_charge }, 2000, SMALL },
+	{ "refund", { prepare_holder, run_refund }, 2000, 0 },
+	{ "first charge, with registration", { prepare_nothing, run_first }, 3000, SMALL },
+	{ "charge that grows", { prepare_holder, run_grow }, 4000, SMALL + LARGE },
+	{ "charge that is refused", { prepare_holder, run_refused }, 4000, SMALL | REFUSED },
+};
+
+static const struct operation outage_operations[] = {
+	{ "first charge, in an outage", { prepare_nothing, run_first }, 120, SMALL },
+	{ "first lease, in an outage", { prepare_member, run_charge }, 120, SMALL },
+	{ "charge that grows, in an outage", { prepare_holder, run_grow }, 120, SMALL + LARGE },
+	{ "charge that is refused, in an outage", { prepare_holder, run_refused }, 120,
+	  SMALL | REFUSED },
+};
+
+/* ---- the bystander */
+
+static void bystander_live(int ready)
+{
+	must(join() == 0 && charge(BYSTANDER_QPS) == 0);
+	must(write(ready, "", 1) == 1);
+	for (;;)
+		pause();
+}
+
+static bool bystander_start(void)
+{
+	int ready[2];
+	char byte;
+	bool good;
+
+	if (pipe(ready))
+		return false;
+	bystander = family_fork();
+	if (bystander == 0)
+		bystander_live(ready[1]);
+	close(ready[1]);
+	good = read(ready[0], &byte, 1) == 1;
+	close(ready[0]);
+	return CHECK(good, "there is no bystander");
+}
+
+static void bystander_end(void)
+{
+	kill(bystander, SIGKILL);
+	waitpid(bystander, NULL, 0);
+}
+
+/* ---- what must be true */
+
+/* Nobody else is there, and nothing of anybody else. Idle credit may have been taken back. */
+static bool is_alone(const struct proto_row *now)
+{
+	if (now->processes != 1)
+		return false;
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		if (now->used[kind] != alone.used[kind] || now->granted[kind] > alone.granted[kind])
+			return false;
+	return true;
+}
+
+static bool becomes_alone(void)
+{
+	double until = seconds_now() + PATIENCE_SECONDS;
+	struct proto_row now;
+
+	while (now = collector_tenant(TENANT), !is_alone(&now)) {
+		if (!CHECK(seconds_now() < until,
+			   "%u processes, %llu QPs used and %llu granted, not %llu and %llu",
+			   now.processes, (unsigned long long)now.used[KIND_qp],
+			   (unsigned long long)now.granted[KIND_qp],
+			   (unsigned long long)alone.used[KIND_qp],
+			   (unsigned long long)alone.granted[KIND_qp]))
+			return false;
+		usleep(200);
+	}
+	return true;
+}
+
+/* All that is left can be had by a newcomer, and not one more. */
+static void newcomer_live(void)
+{
+	bool good = CHECK(join() == 0, "a newcomer cannot join") &&
+		    CHECK(charge(LIMIT_QPS - BYSTANDER_QPS) == 0,
+			  "%llu of %llu QPs are granted", (unsigned long long)refusal.used,
+			  (unsigned long long)refusal.limit) &&
+		    CHECK(charge(1) == LEDGER_REFUSED && refusal.scope == SCOPE_TENANT &&
+				  refusal.used == LIMIT_QPS && refusal.limit == LIMIT_QPS,
+			  "scope %d, %llu of %llu QPs", (int)refusal.scope,
+			  (unsigned long long)refusal.used, (unsigned long long)refusal.limit);
+
+	_exit(good ? 0 : 1);
+}
+
+static bool limit_is_exact(void)
+{
+	pid_t pid = family_fork();
+	int status = 0;
+
+	if (pid == 0)
+		newcomer_live();
+	waitpid(pid, &status, 0);
+	return CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the newcomer: status %#x",
+		     (unsigned)status);
+}
+
+static bool client_killed(const struct operation *operation, struct victim *victim, unsigned point)
+{
+	victim_kill(victim);
+	return becomes_alone() && limit_is_exact();
+}
+
+/* The client, standing still after its end, and the collector agree. */
+static bool outcome_is_exact(const struct operation *operation, pid_t pid)
+{
+	uint64_t holds = operation->flags & HOLDS;
+	int outcome = (int)(int64_t)*shared_word(WORD_OUTCOME);
+	struct proto_row own = collector_process(pid), all = collector_tenant(TENANT);
+
+	return CHECK(outcome == (operation->flags & REFUSED ? LEDGER_REFUSED : 0),
+		     "the charge ended with %d", outcome) &&
+	       CHECK(own.used[KIND_qp] == holds && own.granted[KIND_qp] >= holds &&
+			     all.used[KIND_qp] == holds + BYSTANDER_QPS && all.processes == 2,
+		     "it uses %llu QPs, not %llu; %llu granted; the tenant's %u use %llu",
+		     (unsigned long long)own.used[KIND_qp], (unsigned long long)holds,
+		     (unsigned long long)own.granted[KIND_qp], all.processes,
+		     (unsigned long long)all.used[KIND_qp]) &&
+	       CHECK(!(all.flags & ROW_DRAINING));
+}
+
+static bool collector_killed(const struct operation *operation, struct victim *victim,
+			     unsigned point)
+{
+	bool good;
+
+	collector_kill();
+	collector_start("");
+	good = CHECK(victim_finish(victim), "the client ended with status %#x",
+		     (unsigned)victim->status) &&
+	       outcome_is_exact(operation, victim->pid);
+	victim_kill(victim);
+	return becomes_alone() && limit_is_exact() && good;
+}
+
+/* ---- the scene: one collector and one bystander for all victims */
+
+static void begin(void)
+{
+	char policy[256];
+
+	snprintf(policy, sizeof(policy), "[tenant " TENANT "]\nmatch = uid=%u\nqp = %d\n",
+		 (unsigned)geteuid(), LIMIT_QPS);
+	collector_policy(policy);
+	ledger_limits_clear(&no_limits);
+	collector_socket();
+	collector_start("");
+	bystander_start();
+	alone = collector_tenant(TENANT);
+	CHECK(alone.processes == 1 && alone.used[KIND_qp] == BYSTANDER_QPS);
+}
+
+static bool scene_set(const struct operation *operation)
+{
+	outcome_is(-1);
+	return becomes_alone();
+}
+
+static void end(void)
+{
+	bystander_end();
+	collector_stop();
+}
+
+const struct side client_side = {
+	.name = "a client is killed",
+	.operations = client_operations,
+	.count = sizeof(client_operations) / sizeof(client_operations[0]),
+	.begin = begin,
+	.scene = scene_set,
+	.examine = client_killed,
+	.end = end,
+};
+
+const struct side outage_side = {
+	.name = "the collector of a client is killed",
+	.operations = outage_operations,
+	.count = sizeof(outage_operations) / sizeof(outage_operations[0]),
+	.begin = begin,
+	.scene = scene_set,
+	.examine = collector_killed,
+	.end = end,
+};

@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Model checking of the lease protocol (tests/model/lease.pml): the right model has no
+# error in any reachable state, and each seeded bug is found. MODEL_FULL=1 adds
+# larger runs, which take minutes and 1 GB. See docs/lease-model.md.
+set -euo pipefail
+source=${SOURCE_DIRECTORY:?}
+for tool in spin gcc; do
+	command -v $tool >/dev/null || { echo "skipped: $tool is not installed"; exit 77; }
+done
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp "$source/tests/model/lease.pml" "$work"
+cd "$work"
+passed=0 failed=0
+
+# Faults: kills, new processes, crashes, cuts.
+faults() { echo "-DKILLS=$1 -DSPAWNS=$2 -DCRASHES=$3 -DCUTS=$4"; }
+
+TIMEFORMAT=%U # processor time, which does not depend on what else the machine does
+optimise=-O2
+
+# run DEFINITION...: builds and runs the verifier; its words are in the file output
+run() {
+	local kind=(-DSAFETY) how=()
+	case " $* " in *" -DPROGRESS "*) kind=(-DNFAIR=3) how=(-a -f) ;; esac
+	rm -f pan lease.pml.trail
+	echo 0 >seconds
+	spin -a "$@" lease.pml >output 2>&1 || return
+	gcc $optimise -w "${kind[@]}" -DCOLLAPSE -DMEMLIM=1900 -o pan pan.c >>output 2>&1 || return
+	{ time timeout 900 ./pan "${how[@]}" -n -m1000000 -w22 >output 2>&1; } 2>seconds || true
+}
+
+figures() {
+	awk -v seconds="$(tail -1 seconds)" '/states, stored/ { states = $1 }
+		/total actual memory/ { memory = $1 }
+		END { printf "%9d states %6.1f s %5d MB", states, seconds, memory }' output
+}
+
+verdict() { # TEXT COMMAND...
+	local text=$1
+	shift
+	if "$@"; then
+		printf 'ok    %s  %s\n' "$(figures)" "$text"
+		passed=$((passed + 1))
+	else
+		printf 'FAIL  %s  %s\n' "$(figures)" "$text"
+		grep -vE '^[[:space:]]*$|^Depth=' output | sed 20q || true
+		failed=$((failed + 1))
+	fi
+}
+
+# All states were seen, and none was wrong.
+is_right() {
+	grep -q 'errors: 0' output && ! grep -qE 'not completed|too small|truncated' output
+}
+
+right() { # TEXT DEFINITION...
+	local text=$1
+	shift
+	run "$@" && verdict "$text" is_right || verdict "$text: no verifier" false
+}
+
+# The invariant that the last run broke, as the model names it in the line of the assertion.
+broken() {
+	local line
+	if grep -q 'acceptance cycle' output; then
+		echo I6
+	else
+		line=$(spin -t "$@" lease.pml 2>&1 | sed -n 's/.*lease.pml:\([0-9]*\), Error: assertion.*/\1/p')
+		[ -z "$line" ] || sed -n "${line}s,.*/\* \(I[0-9]\) \*/.*,\1,p" lease.pml
+	fi
+}
+
+bug() { # NAME INVARIANT DEFINITION...
+	local name=$1 wanted=$2 found=""
+	shift 2
+	run "-DBUG_$name" "$@" && grep -q 'errors: 1' output && found=$(broken "-DBUG_$name" "$@")
+	verdict "BUG_$name breaks ${found:-nothing}" [ "$found" = "$wanted" ]
+}
+
+# "$(faults ...)" is several words, on purpose.
+# shellcheck disable=SC2046
+{
+	echo "the right model"
+	right "kill, crash, cut" $(faults 1 0 1 1)
+	right "kill, crash, a new process" $(faults 1 1 1 0)
+	right "kill, two crashes" $(faults 1 0 2 0)
+	right "two kills, a new process" $(faults 2 1 0 0)
+	right "three clients, cut" -DCLIENTS=3 -DLIMIT=1 -DCUT=0 $(faults 0 0 0 1)
+	right "two threads of a client, cut" -DTHREADS=3 -DLIMIT=1 -DCUT=0 $(faults 0 0 0 1)
+	right "a client that lies, crash, cut" -DLIAR $(faults 0 0 1 1)
+	right "progress: crash" -DPROGRESS -DALONE $(faults 0 0 1 0)
+	right "progress: cut" -DPROGRESS -DALONE $(faults 0 0 0 1)
+	right "progress: room for all, kill, crash" -DPROGRESS -DALONE -DMOST=1 $(faults 1 0 1 0)
+	echo "the variant with wishes"
+	right "crash, cut" -DWISH $(faults 0 0 1 1)
+	right "progress of all: crash" -DPROGRESS -DWISH $(faults 0 0 1 0)
+	right "progress of all: cut" -DPROGRESS -DWISH $(faults 0 0 0 1)
+	if [ -n "${MODEL_FULL-}" ]; then
+		echo "larger runs"
+		right "kill, crash, cut, a new process" $(faults 1 1 1 1)
+		right "with wishes: kill, crash, cut" -DWISH $(faults 1 0 1 1)
+		right "with wishes: kill, crash, a new process" -DWISH $(faults 1 1 1 0)
+		right "three clients" -DCLIENTS=3 $(faults 0 0 0 0)
+		right "two threads" -DTHREADS=3 $(faults 0 0 0 0)
+		right "two threads, crash, cut" -DTHREADS=3 -DLIMIT=1 -DCUT=0 $(faults 0 0 1 1)
+		right "two threads, kill, cut" -DTHREADS=3 -DLIMIT=1 -DCUT=0 $(faults 1 0 0 1)
+		right "a client that lies, all faults" -DLIAR $(faults 1 1 1 1)
+	fi
+
+	echo "seeded bugs"
+	optimise=-O0 # found sooner than compiled
+	bug NO_FENCE I3 $(faults 0 0 0 0)
+	bug GRANT_CAP_FIRST I2 $(faults 0 0 0 0)
+	bug REVOKE_LEDGER_FIRST I2 $(faults 0 0 0 0)
+	bug NO_RECHECK I3 $(faults 0 0 0 0)
+	bug FIRST_READ_ONLY I3 $(faults 0 0 0 0)
+	bug SECOND_READ_ONLY I2 $(faults 0 0 0 0)
+	bug TRUST_USED I1 $(faults 0 0 0 0)
+	bug GIVE_LOWERS I2 $(faults 0 0 0 0)
+	bug REFUND_FIRST I3 $(faults 0 0 0 0)
+	bug NO_SWEEP I4 $(faults 0 0 0 0)
+	bug REFUSE_BEFORE_REAP I4 $(faults 1 0 0 0)
+	bug ANY_REFUSAL I4 -DTHREADS=3 $(faults 0 0 0 0)
+	bug CUT_KEEPS_CAPS I3 $(faults 0 0 0 1)
+	bug GIVE_WHILE_DRAINING I3 -DTHREADS=3 -DLIMIT=1 -DCUT=0 $(faults 0 0 0 1)
+	bug SETTLE_TO_CAP I3 $(faults 0 0 1 0)
+	bug SETTLE_OPENS I3 $(faults 0 0 1 1)
+	bug DEATH_FREE_FIRST I1 $(faults 1 0 1 0)
+	bug FORGET_DYING I5 $(faults 1 0 1 0)
+	bug NO_GENERATION I4 $(faults 1 0 0 0)
+	bug NO_HELD_SETTLE I6 -DPROGRESS -DALONE $(faults 0 0 0 1)
+	bug NO_WISH I6 -DPROGRESS $(faults 0 0 0 0) # the protocol as it is; see the document
+}
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]

@@ -1,0 +1,700 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The lease protocol between a collector (the daemon) and the processes that
+ * charge (the clients), for one kind of resource and one limit. Clients may be
+ * killed and the daemon may crash between any two steps, the limit is cut at
+ * any time, and the daemon's stores reach memory late, as on x86.
+ * Names are those of src/ledger/lease.c and src/collector/{grants,books,members}.c.
+ * tests/model.sh runs it; docs/lease-model.md tells it in words.
+ *
+ * Checked, by the names that the assertions below have:
+ *  I1  The sum of grants is at most the limit. A cut may leave it over the limit,
+ *      and then it never grows.
+ *  I2  cap <= granted after each single store of the daemon. x86 makes the stores of
+ *      one processor visible in their order, and a crash loses none that was made;
+ *      so this holds for whatever is in memory at any moment, too.
+ *  I3  A client holds no more than it was granted, and no charge succeeds that makes
+ *      all together hold more than the limit. Objects from before a cut may be over
+ *      it; while they are, nobody creates.
+ *  I4  A refusal is true: between question and answer there was a moment at which what
+ *      the other used, unless it was dead, and the total asked for were more than the
+ *      limit. (Of two clients. With three, what one gives back and another takes while a
+ *      sweep goes from the one to the other may be seen twice.)
+ *  I5  Nothing leaks: when all is quiet and all clients are gone, every record is
+ *      FREE, and granted and cap are 0.
+ *  I6  Progress: nobody waits for a reply for ever, and the LTL formula below: whoever
+ *      asks comes to an end, with its object or with a refusal.
+ */
+
+#ifndef CLIENTS
+#define CLIENTS 2
+#endif
+#ifndef THREADS
+#define THREADS CLIENTS /* CLIENTS + 1: the last one is a second thread of client 0 */
+#endif
+#ifndef LIMIT
+#define LIMIT 2 /* at first */
+#endif
+#ifndef CUT
+#define CUT 1 /* the limit after a cut */
+#endif
+#ifndef CUTS
+#define CUTS 1
+#endif
+#ifndef KILLS
+#define KILLS 1
+#endif
+#ifndef SPAWNS
+#define SPAWNS 1 /* new processes in the place of killed ones */
+#endif
+#ifndef CRASHES
+#define CRASHES 1
+#endif
+
+#define slot(t) (t % CLIENTS)
+#define least(a, b) (a < b -> a : b)
+#define most(a, b) (a > b -> a : b)
+#if CLIENTS == 2
+#define SUM(a) (a[0] + a[1])
+#define EACH(f) f(0); f(1)
+#define ANY(f) (f(0) || f(1))
+#define PICK(f, i) if :: f(0) -> i = 0 :: f(1) -> i = 1 fi
+#else
+#define SUM(a) (a[0] + a[1] + a[2])
+#define EACH(f) f(0); f(1); f(2)
+#define ANY(f) (f(0) || f(1) || f(2))
+#define PICK(f, i) if :: f(0) -> i = 0 :: f(1) -> i = 1 :: f(2) -> i = 2 fi
+#endif
+#if THREADS == 2
+#define EACH_THREAD(f) f(0); f(1)
+#define ANY_THREAD(f) (f(0) || f(1))
+#define PICK_THREAD(f, i) if :: f(0) -> i = 0 :: f(1) -> i = 1 fi
+#else
+#define EACH_THREAD(f) f(0); f(1); f(2)
+#define ANY_THREAD(f) (f(0) || f(1) || f(2))
+#define PICK_THREAD(f, i) if :: f(0) -> i = 0 :: f(1) -> i = 1 :: f(2) -> i = 2 fi
+#endif
+
+mtype = { FREE, LIVE, DYING };			    /* a record of the ledger */
+mtype = { NONE, HELLO, NEED, GIVE, REFUSED, LOST }; /* what a connection carries */
+
+/* Usage pages, each written by its client. */
+byte used[CLIENTS];
+
+/* The lease table, written by the daemon: as memory has it, and as the daemon
+ * sees it. What is between the two is in its store buffer. */
+byte cap[CLIENTS];
+byte own_cap[CLIENTS];
+chan buffer = [3] of { byte, byte };
+
+/* The ledger: the daemon's, and survives it. So does the policy. */
+byte granted[CLIENTS];
+mtype state[CLIENTS] = FREE;
+bit owner[CLIENTS];
+byte limit = LIMIT;
+
+/* The daemon's own memory. */
+byte sum;
+
+/* Connections, one per thread: the request until it is answered, then the reply. */
+mtype box[THREADS] = NONE;
+byte total[THREADS];
+
+/* What the kernel knows. */
+bool alive[CLIENTS] = true;
+bit identity[CLIENTS]; /* two processes in a row differ */
+bool killed[CLIENTS];
+bool crashed;
+byte kills = KILLS, spawns = SPAWNS, crashes = CRASHES, cuts = CUTS;
+
+/* For the checks only. */
+byte held[CLIENTS];	/* charges that succeeded and are not refunded */
+byte in_force = LIMIT;	/* the limit for new objects: a cut one once the cut is done */
+bool no_room[THREADS];	/* there was a moment, since the question, without room for it */
+#ifdef PROGRESS
+bool asking[CLIENTS];
+#define IF_PROGRESS(x) x
+#else
+#define IF_PROGRESS(x) skip
+#endif
+
+#define dead(c) (!alive[c] || identity[c] != owner[c]) /* what the record's pidfd says */
+#define gone(c) (state[c] == LIVE && dead(c))
+#define asks(t) (box[t] == HELLO || box[t] == NEED)
+#define over() (kills + crashes + cuts == 0) /* then all leave */
+
+/* WISH, a variant: the total asked for lies on the usage page until the charge is done or
+ * given up, and as far as it was granted a sweep leaves it. */
+#ifdef WISH
+#define wish(c) (total[c] <= granted[c] -> total[c] : 0)
+#else
+#define wish(c) 0
+#endif
+
+/* I4: looks whether there is room for each question, whenever that may have become less. */
+#define OTHER(c, me) (c == me || dead(c) -> 0 : most(used[c], wish(c)))
+#if CLIENTS == 2
+#define OTHERS(me) (OTHER(0, me) + OTHER(1, me))
+#else
+#define OTHERS(me) (OTHER(0, me) + OTHER(1, me) + OTHER(2, me))
+#endif
+inline look_for(t)
+{
+	if
+	:: box[t] == NEED && OTHERS(slot(t)) + most(total[t], used[slot(t)]) > limit ->
+		no_room[t] = true
+	:: else
+	fi
+}
+#define LOOK EACH_THREAD(look_for)
+
+/* ==== clients: lease.c ==== */
+
+/* The end of proto_call. LOST: the connection ended without a reply. */
+inline receive(t)
+{
+	answer = box[t];
+	box[t] = NONE;
+	no_room[t] = false
+#ifndef WISH
+	; total[t] = 0
+#endif
+}
+
+/* take_one and grow, for an amount of 1 */
+inline charge(t, c)
+{
+	do
+	:: atomic { used[c] + 1 <= cap[c] -> seen = used[c] + 1 }
+		if /* the compare-and-swap, a full barrier */
+		:: d_step { used[c] == seen - 1 -> used[c] = seen; LOOK }
+			if
+#ifdef BUG_NO_RECHECK
+			:: d_step {
+#else
+			:: seen > cap[c] -> used[c]-- /* revoked meanwhile: undo */
+			:: d_step {
+					seen <= cap[c] ->
+#endif
+					held[c]++;
+					assert(held[c] <= granted[c]); /* I3 */
+					assert(SUM(held) <= in_force) /* I3 */
+				}
+				break
+			fi
+		:: used[c] != seen - 1 /* another thread was faster */
+		fi
+	:: atomic {
+			used[c] + 1 > cap[c] ->
+			seen = used[c] + 1;
+			total[t] = seen;
+			box[t] = NEED;
+			IF_PROGRESS(asking[c] = true);
+			LOOK
+		}
+		atomic {
+			box[t] != NEED -> receive(t);
+			if
+			:: answer == GIVE
+			:: answer == LOST	   /* asks again... */
+			:: answer == LOST -> break /* ...or fails closed */
+#ifdef BUG_ANY_REFUSAL
+			:: answer == REFUSED -> assert(used[c] + 1 >= seen); /* I4 */ break
+#else
+			:: answer == REFUSED && used[c] + 1 < seen /* outdated */
+			:: answer == REFUSED && used[c] + 1 >= seen -> break
+#endif
+			fi
+		}
+	od
+#if defined(WISH) || defined(PROGRESS)
+	; atomic { total[t] = 0; IF_PROGRESS(asking[c] = false) }
+#endif
+}
+
+/* lease_refund; the object is gone before */
+#ifdef BUG_REFUND_FIRST
+#define REFUND(c) held[c] > 0 -> used[c]--; held[c]--
+#else
+#define REFUND(c) atomic { held[c] > 0 -> held[c]-- } used[c]--
+#endif
+
+/* hello_say */
+inline register(t)
+{
+	do
+	:: box[t] = HELLO;
+		atomic {
+			box[t] != HELLO -> receive(t);
+			if
+			:: answer == GIVE -> break
+			:: else
+			fi
+		}
+	od
+}
+
+inline live(t, c)
+{
+	do
+#ifdef MOST
+	:: held[c] < MOST -> charge(t, c)
+#else
+	:: charge(t, c)
+#endif
+	:: REFUND(c)
+	:: over() -> break
+	od
+}
+
+/* A client that writes and asks what it likes. */
+inline lie(t)
+{
+	do
+	:: d_step { used[t] = 0; LOOK }
+	:: d_step { used[t] = LIMIT + 1; LOOK }
+	:: d_step { total[t] = 1; box[t] = NEED; LOOK }
+		atomic { box[t] != NEED -> receive(t) }
+	:: d_step { total[t] = LIMIT + 1; box[t] = NEED; LOOK }
+		atomic { box[t] != NEED -> receive(t) }
+	:: over() -> break
+	od
+}
+
+active [CLIENTS] proctype client()
+{
+	byte seen;
+	mtype answer;
+life:
+	{
+		register(_pid);
+#ifdef LIAR
+		if
+		:: _pid == 1 -> lie(_pid)
+		:: else -> live(_pid, _pid)
+		fi
+#else
+		live(_pid, _pid)
+#endif
+	} unless { killed[_pid] };
+	atomic {
+		killed[_pid] = false;
+		held[_pid] = 0; /* by the kernel, before the pidfd says so */
+		alive[_pid] = false;
+		IF_PROGRESS(asking[_pid] = false);
+		if
+		:: asks(_pid) /* the daemon will still find the question */
+		:: else -> box[_pid] = NONE; total[_pid] = 0
+		fi
+	}
+	if
+	:: atomic {
+			spawns > 0 && box[_pid] == NONE ->
+			spawns--;
+			identity[_pid] = 1 - identity[_pid];
+			alive[_pid] = true
+		}
+		goto life
+	:: spawns == 0
+	fi
+}
+
+#if THREADS > CLIENTS
+/* A second thread of client 0. */
+active proctype companion()
+{
+	byte seen;
+	mtype answer;
+	{
+		state[0] == LIVE;
+		live(CLIENTS, 0)
+	} unless { killed[0] || !alive[0] };
+	atomic {
+		if
+		:: asks(CLIENTS)
+		:: else -> box[CLIENTS] = NONE; total[CLIENTS] = 0
+		fi
+	}
+}
+#endif
+
+/* ==== memory ==== */
+
+/* The daemon's stores to the lease table arrive in order, at any later time. */
+active proctype memory()
+{
+	byte c, value;
+end:	do
+	:: d_step { buffer?c, value; cap[c] = value; c = 0; value = 0 }
+	od
+}
+
+/* __atomic_thread_fence(__ATOMIC_SEQ_CST) */
+#define FENCE empty(buffer)
+
+/* ==== the daemon: books.c ==== */
+
+/* the store of a cap */
+inline store_cap(c, value)
+{
+	if
+	:: own_cap[c] == value
+	:: atomic {
+			own_cap[c] != value && nfull(buffer) ->
+			buffer!c, value;
+			own_cap[c] = value;
+			assert(own_cap[c] <= granted[c]) /* I2 */
+		}
+	fi
+}
+
+/* books_grant */
+inline book(c, value)
+{
+	d_step {
+		sum = sum + value - granted[c];
+		assert(value <= granted[c] || SUM(granted) + value - granted[c] <= limit); /* I1 */
+		granted[c] = value;
+		assert(own_cap[c] <= granted[c]); /* I2 */
+		assert(dead(c) || held[c] <= granted[c]); /* I3 */
+#ifdef WISH
+		LOOK
+#endif
+	}
+}
+
+/* books_member_free; each step may be done again */
+inline death(c)
+{
+	state[c] = DYING;
+#ifdef BUG_DEATH_FREE_FIRST
+	state[c] = FREE;
+#endif
+	store_cap(c, 0);
+	book(c, 0);
+	state[c] = FREE
+}
+
+/* ==== grants.c ==== */
+
+inline cap_lower(c)
+{
+	if
+	:: state[c] != LIVE
+	:: else ->
+#ifdef BUG_REVOKE_LEDGER_FIRST
+		atomic { g = least(granted[c], used[c]); book(c, g) }
+#endif
+		atomic {
+			g = (hold -> 0 : most(used[c], wish(c)));
+			g = least(g, own_cap[c]);
+			store_cap(c, g);
+			g = 0
+		}
+	fi
+}
+
+/* What is used, or could still be, stays granted. */
+inline grant_settle(c)
+{
+	atomic {
+#if defined(BUG_TRUST_USED)
+		g = most(own_cap[c], used[c]);
+#elif defined(BUG_FIRST_READ_ONLY)
+		g = own_cap[c];
+#else
+		g = least(used[c], granted[c]);
+#ifndef BUG_SECOND_READ_ONLY
+		g = most(g, own_cap[c]);
+#endif
+#endif
+		if
+		:: state[c] == LIVE && g != granted[c] -> book(c, g); moved = true
+		:: else
+		fi;
+		g = 0
+	}
+}
+
+/* Not while the limit is exceeded. */
+inline cap_raise(c)
+{
+	atomic {
+		if
+#ifdef BUG_CUT_KEEPS_CAPS
+		:: true ->
+#else
+		:: sum > limit
+		:: else ->
+#endif
+			g = granted[c];
+			store_cap(c, g)
+		fi;
+		g = 0
+	}
+}
+
+/* moved: whether there was idle credit */
+inline sweep()
+{
+	moved = false;
+	EACH(cap_lower);
+#ifndef BUG_NO_FENCE
+	FENCE;
+#endif
+	EACH(grant_settle);
+	EACH(cap_raise)
+}
+
+/* A member that is made to ask may not take again what it gave back. */
+inline held_settle(c)
+{
+	if
+#ifdef BUG_NO_HELD_SETTLE
+	:: true
+#else
+	:: own_cap[c] >= granted[c]
+	:: else -> FENCE -> grant_settle(c)
+#endif
+	fi
+}
+
+#define GROWTH(t, c) (total[t] > granted[c] -> total[t] - granted[c] : 0)
+#define OBSTACLE(t, c) (GROWTH(t, c) > 0 && sum + GROWTH(t, c) > limit)
+
+/* server_reply and all that goes back to the kernel, whose locks are fences */
+inline reply(t, what)
+{
+	atomic {
+		FENCE;
+		if
+		:: alive[slot(t)] -> box[t] = what
+		:: else -> box[t] = NONE; total[t] = 0; no_room[t] = false
+		fi
+	}
+}
+
+/* grants_need */
+inline need(t, c)
+{
+	held_settle(c);
+	moved = true;
+	do
+	:: OBSTACLE(t, c) && moved ->
+#ifdef BUG_NO_SWEEP
+		moved = false
+#else
+		sweep()
+#endif
+	:: atomic {
+			OBSTACLE(t, c) && !moved ->
+#if CLIENTS == 2
+			assert(no_room[t]); /* I4 */
+#endif
+#ifdef MOST
+			assert(limit < LIMIT) /* I4 */
+#endif
+		}
+		reply(t, REFUSED);
+		break
+	:: atomic {
+			!OBSTACLE(t, c) ->
+			g = most(granted[c], total[t]);
+			if
+			:: true
+			:: GROWTH(t, c) > 0 && sum + GROWTH(t, c) < limit -> g++ /* bonus */
+#ifdef BUG_GIVE_LOWERS
+			:: g = total[t]
+#endif
+			fi;
+#ifdef BUG_GRANT_CAP_FIRST
+			store_cap(c, g);
+#endif
+			book(c, g);
+			g = 0
+		}
+#ifdef BUG_GIVE_WHILE_DRAINING
+		atomic { g = granted[c]; store_cap(c, g); g = 0 }
+#else
+		cap_raise(c);
+#endif
+		reply(t, GIVE);
+		break
+	od;
+	moved = false
+}
+
+/* grants_enforce */
+inline enforce()
+{
+	if
+	:: sum > limit -> hold = true; sweep(); d_step { hold = false; moved = false }
+	:: else
+	fi;
+	in_force = limit
+}
+
+/* grants_settle: how far a killed daemon was, nobody knows */
+inline settle(c)
+{
+	if
+	:: own_cap[c] == granted[c]
+	:: else ->
+#ifdef BUG_SETTLE_TO_CAP
+		atomic { g = own_cap[c]; book(c, g); g = 0 }
+#else
+		FENCE;
+		grant_settle(c);
+#endif
+#ifdef BUG_SETTLE_OPENS
+		atomic { g = granted[c]; store_cap(c, g); g = 0 }
+#else
+		cap_raise(c)
+#endif
+	fi
+}
+
+/* ==== members.c ==== */
+
+inline bury_dead(c)
+{
+	if
+	:: gone(c) -> death(c)
+	:: else
+	fi
+}
+
+/* members_join; the usage page is a new one */
+inline hello(t, c)
+{
+	d_step {
+		if
+		:: state[c] == FREE -> used[c] = 0; owner[c] = identity[c]; state[c] = LIVE
+		:: else
+		fi
+	}
+	reply(t, GIVE)
+}
+
+/* rows_read */
+inline sum_add(c)
+{
+	if
+	:: state[c] == FREE
+	:: else -> sum = sum + granted[c]
+	fi
+}
+
+/* members_attach */
+inline attach(c)
+{
+	if
+	:: state[c] == FREE
+#ifndef BUG_FORGET_DYING
+	:: state[c] == DYING -> death(c)
+#endif
+	:: gone(c) -> death(c)
+	:: state[c] == LIVE && !dead(c) -> settle(c)
+	fi
+}
+
+inline restart()
+{
+	d_step { sum = 0; EACH(sum_add) }
+	EACH(attach);
+	enforce()
+}
+
+/* The connections of a daemon that is gone. */
+inline hang_up(t)
+{
+	if
+	:: asks(t) && alive[slot(t)] -> box[t] = LOST
+	:: asks(t) && !alive[slot(t)] -> box[t] = NONE; total[t] = 0
+	:: else
+	fi;
+	no_room[t] = false
+}
+
+active proctype daemon()
+{
+	byte i, g;
+	bool hold, moved;
+#ifdef PROGRESS
+	byte turn;
+#endif
+boot:
+	{
+		restart();
+end:		do
+#ifdef PROGRESS
+		/* who was served waits for the others, as with epoll */
+		:: atomic {
+				asks(turn) || asks(1 - turn) ->
+				i = (asks(turn) -> turn : 1 - turn);
+				turn = 1 - i
+			}
+#else
+		:: atomic { ANY_THREAD(asks) -> PICK_THREAD(asks, i) }
+#endif
+#ifndef BUG_REFUSE_BEFORE_REAP
+			EACH(bury_dead); /* answer: members_dispatch */
+#endif
+			if
+#ifndef BUG_NO_GENERATION
+			:: dead(slot(i)) && box[i] == NEED -> reply(i, LOST)
+			:: !dead(slot(i)) && box[i] == NEED -> need(i, slot(i))
+#else
+			:: box[i] == NEED -> need(i, slot(i))
+#endif
+			:: box[i] == HELLO -> hello(i, slot(i))
+			fi;
+			i = 0
+		:: atomic { ANY(gone) -> PICK(gone, i) }
+			death(i);
+			i = 0
+		:: d_step { cuts > 0 -> cuts--; limit = CUT; LOOK }
+			enforce()
+		od
+	} unless { crashed };
+	FENCE; /* what was stored is stored */
+	d_step {
+		crashed = false;
+		sum = 0; i = 0; g = 0; hold = false; moved = false;
+		EACH_THREAD(hang_up)
+	}
+	goto boot
+}
+
+/* ==== fate ==== */
+
+#define KILL(c) d_step { kills > 0 && alive[c] && !killed[c] -> kills--; killed[c] = true }
+
+active proctype fate()
+{
+end:	do
+	:: KILL(0)
+	:: KILL(1)
+#if CLIENTS > 2
+	:: KILL(2)
+#endif
+	:: d_step { crashes > 0 && !crashed -> crashes--; crashed = true }
+	:: d_step { !over() -> kills = 0; crashes = 0; cuts = 0; spawns = 0 } /* no more */
+	od
+}
+
+#define ALL_OVER(c) assert(!alive[c] && state[c] == FREE && granted[c] == 0 && cap[c] == 0)
+
+active proctype undertaker()
+{
+	timeout; /* nothing else can happen */
+	EACH(ALL_OVER) /* I5 */
+}
+
+#ifdef PROGRESS
+#ifdef ALONE
+ltl served { <>[]!asking[1] -> [](asking[0] -> <>!asking[0]) } /* I6 */
+#else
+ltl served { [](asking[0] -> <>!asking[0]) } /* I6 */
+#endif
+#endif
