@@ -107,11 +107,11 @@ static unsigned row_faults(const struct frozen *frozen, unsigned lease)
 					       frozen->table[tenant]->row[lease].cap[kind] :
 					       0;
 
-			faults += !CHECK(cap <= (tenant == reader ? row->granted[kind] : 0),
-					 "lease %u of tenant %u: the cap of %s is %llu, %llu granted",
-					 lease, tenant, kind_rows[kind].name,
-					 (unsigned long long)cap,
-					 (unsigned long long)row->granted[kind]);
+			faults +=
+				!CHECK(cap <= (tenant == reader ? row->granted[kind] : 0),
+				       "lease %u of tenant %u: the cap of %s is %llu, %llu granted",
+				       lease, tenant, kind_rows[kind].name, (unsigned long long)cap,
+				       (unsigned long long)row->granted[kind]);
 		}
 	}
 	return faults;
@@ -149,8 +149,7 @@ wide frozen_granted(const struct frozen *frozen, unsigned tenant, unsigned devic
 	return rows_sum(frozen->file, tenant, BOOKS_NOBODY, device, kind);
 }
 
-unsigned frozen_excess(const struct frozen *frozen, unsigned member,
-		       const struct usage_page *page)
+unsigned frozen_excess(const struct frozen *frozen, unsigned member, const struct usage_page *page)
 {
 	const struct book_file *file = frozen->file;
 	unsigned excess = 0;
@@ -192,7 +191,8 @@ static unsigned owner_drift(const struct books *books, const struct owner *owner
 		wide said = owner->device[device].granted[kind];
 
 		drift += !same("an owner on device", device, kind, said,
-			       named ? rows_sum(books->file, tenant, BOOKS_NOBODY, device, kind) : 0);
+			       named ? rows_sum(books->file, tenant, BOOKS_NOBODY, device, kind) :
+				       0);
 	}
 	return drift;
 }
@@ -238,7 +238,8 @@ static unsigned members_drift(const struct books *books)
 		of_tenant[books->file->member[member].tenant]++;
 		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
 			drift += !same("member", member, kind, books->member[member].granted[kind],
-				       rows_sum(books->file, BOOKS_NOBODY, member, BOOKS_NOBODY, kind));
+				       rows_sum(books->file, BOOKS_NOBODY, member, BOOKS_NOBODY,
+						kind));
 	}
 	for (unsigned tenant = 0; tenant < BOOKS_TENANTS; tenant++)
 		drift += books->tenant[tenant] &&
@@ -275,7 +276,8 @@ static unsigned owner_excess(const struct owner *owner)
 		excess += !CHECK(owner->total.granted[kind] <= owner->total.limit[kind],
 				 "%llu %s granted of %llu",
 				 (unsigned long long)owner->total.granted[kind],
-				 kind_rows[kind].name, (unsigned long long)owner->total.limit[kind]);
+				 kind_rows[kind].name,
+				 (unsigned long long)owner->total.limit[kind]);
 		for (unsigned device = 0; device < LEDGER_DEVICES; device++)
 			excess += !CHECK(owner->device[device].granted[kind] <=
 						 owner->device[device].limit[kind],
@@ -310,7 +312,8 @@ unsigned audit_nothing(const struct books *books)
 	for (unsigned tenant = 0; tenant < BOOKS_TENANTS; tenant++)
 		for (unsigned lease = 0; lease < books->file->leases_high; lease++)
 			for (unsigned kind = 0; books->tenant[tenant] && kind < KIND_COUNT; kind++)
-				left += !CHECK(books->tenant[tenant]->table->row[lease].cap[kind] == 0,
+				left += !CHECK(books->tenant[tenant]->table->row[lease].cap[kind] ==
+						       0,
 					       "tenant %u has a cap left in row %u", tenant, lease);
 	return left;
 }

@@ -34,8 +34,7 @@ unsigned frozen_faults(const struct frozen *frozen);
 wide frozen_granted(const struct frozen *frozen, unsigned tenant, unsigned device, unsigned kind);
 
 /* Leases of a member that it uses more of than was granted. */
-unsigned frozen_excess(const struct frozen *frozen, unsigned member,
-		       const struct usage_page *page);
+unsigned frozen_excess(const struct frozen *frozen, unsigned member, const struct usage_page *page);
 
 /* Sums and lists in memory that differ from the rows. */
 unsigned audit_sums(const struct books *books);

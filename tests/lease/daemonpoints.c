@@ -446,7 +446,7 @@ static const struct operation operations[] = {
 	{ "join", { prepare_town, run_join }, 700, 0 },
 	{ "join again", { prepare_town, run_join_again }, 700, REJOINS },
 	{ "make a lease", { prepare_town, run_lease }, 400, 0 },
-	{ "grant", { prepare_town, run_grant }, 1200, 0 },
+	{ "grant", { prepare_town, run_grant }, 1600, 0 },
 	{ "grant after a sweep", { prepare_town, run_grant_sweep }, 800, 0 },
 	{ "grant after a sweep of a device", { prepare_town, run_grant_sweep_device }, 800, 0 },
 	{ "refuse", { prepare_town, run_refusal }, 700, 0 },
@@ -675,8 +675,8 @@ static bool examine(const struct operation *operation, struct victim *victim, un
 
 static void books_remove(void)
 {
-	static const char *const names[] = { "ledger",	  ".ledger.new",   "tenant-0",
-					     "tenant-1",  "tenant-2",	   ".tenant-0.new",
+	static const char *const names[] = { "ledger",	      ".ledger.new",  "tenant-0",
+					     "tenant-1",      "tenant-2",     ".tenant-0.new",
 					     ".tenant-1.new", ".tenant-2.new" };
 	char path[128];
 

@@ -20,7 +20,7 @@ enum { VIOLATIONS_MAX = 5 }; /* of one operation */
 
 static const struct side *const sides[] = { &daemon_side, &client_side, &outage_side };
 
-static const char *only;    /* operation to be tried; NULL: all */
+static const char *only;     /* operation to be tried; NULL: all */
 static unsigned points_most; /* of each operation; 0: as its row says */
 static unsigned points_all, violations_all;
 static unsigned early; /* victims that were done before their point, on a shorter way */
@@ -61,9 +61,8 @@ static void operation_test(const struct side *side, const struct operation *oper
 	double before = seconds_now();
 	unsigned points = 0, violations = 0, stride;
 
-	if (!side->scene(operation) ||
-	    !CHECK(trace_record(&operation->script, side->fingerprint), "%s cannot be traced",
-		   operation->name)) {
+	if (!side->scene(operation) || !CHECK(trace_record(&operation->script, side->fingerprint),
+					      "%s cannot be traced", operation->name)) {
 		violations_all++;
 		return;
 	}
@@ -78,7 +77,8 @@ static void operation_test(const struct side *side, const struct operation *oper
 	printf("%s: %u kill points, %u violations%s\n", operation->name, points, violations,
 	       violations == VIOLATIONS_MAX ? ", given up" : "");
 	printf("  1 in %u of %u instructions, and the notable ones; %u victims were done early; "
-	       "%.1f s\n", stride, trace_length(), early, seconds_now() - before);
+	       "%.1f s\n",
+	       stride, trace_length(), early, seconds_now() - before);
 	points_all += points;
 	violations_all += violations;
 }

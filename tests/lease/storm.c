@@ -37,11 +37,11 @@ enum {
 	CLIENT_NICE = 5, /* or the killer would mostly wait for a processor */
 	BURST_MAX = 8,	 /* kills at once */
 	KILLS_PER_SECOND = 1000,
-	PAUSE_MAX_US = 1500, /* between two bursts, if there is time */
+	PAUSE_MAX_US = 1500,  /* between two bursts, if there is time */
 	OUTAGE_EVERY_MS = 85, /* on average */
-	OUTAGE_SOON_MS = 12, /* of some: while it starts */
-	CALM_MS = 2000,	     /* how often everybody is killed, to see that nothing is left */
-	CALM_SECONDS = 10,   /* for the collector to notice */
+	OUTAGE_SOON_MS = 12,  /* of some: while it starts */
+	CALM_MS = 2000,	      /* how often everybody is killed, to see that nothing is left */
+	CALM_SECONDS = 10,    /* for the collector to notice */
 	SECONDS_DEFAULT = 60,
 };
 
@@ -49,7 +49,12 @@ static const double patience_seconds = 0.9; /* less than what a client waits in 
 
 /* ---- limits, and what is held beside them */
 
-enum scope_number { HOST, ON_DEVICE, OF_TENANT = ON_DEVICE + DEVICES, SCOPES = OF_TENANT + TENANTS };
+enum scope_number {
+	HOST,
+	ON_DEVICE,
+	OF_TENANT = ON_DEVICE + DEVICES,
+	SCOPES = OF_TENANT + TENANTS
+};
 
 static uint64_t limit[SCOPES][KIND_COUNT];
 static unsigned tenants = TENANTS;
@@ -64,7 +69,7 @@ static struct tally {
 	} client[CLIENTS];
 	uint64_t joins, charges, refusals, refunds, unanswered, excesses, faults;
 	unsigned latest; /* who came to the ledger last: likely to be inside it */
-} *tally;
+} * tally;
 
 static void count(uint64_t *word)
 {
