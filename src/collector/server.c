@@ -23,7 +23,7 @@
 #endif
 
 enum {
-	BACKLOG = 1024,
+	BACKLOG = 128,	       /* clients wait in line for a place, in the order of their coming */
 	ACCEPTS_AT_ONCE = 256, /* before others have their turn */
 	PARKED_PER_USER = 256, /* connections that have not said all, or not read all */
 	DEADLINE_SECONDS = 2,  /* for a whole request */
@@ -207,8 +207,8 @@ static bool output_keep(struct connection *connection, const void *data, size_t 
 	size_t wanted = connection->output + size;
 	struct server *server = connection->server;
 
-	if (connection->broken)
-		return false;
+	if (connection->broken || !size)
+		return !connection->broken;
 	if (wanted > connection->output_size) {
 		size_t grown = wanted + wanted / 2;
 		char *buffer = server->output + grown - connection->output_size > OUTPUT_MAX ||
