@@ -127,7 +127,10 @@ int command_limit_get(const struct cli *cli)
 
 /* ---- set and unset */
 
-int command_limit_set(const struct cli *cli)
+/* The words after the section, each made a line of the change. */
+static int send_lines(const struct cli *cli,
+		      int (*line)(const struct cli *cli, struct proto_change *change,
+				  const char *word))
 {
 	struct proto_change change;
 	unsigned words;
@@ -136,19 +139,21 @@ int command_limit_set(const struct cli *cli)
 	if (!result)
 		result = cli_operands(cli, words + 1, UINT_MAX);
 	for (unsigned i = words; !result && i < cli->count; i++)
-		result = change_assignment(cli, &change, cli->operand[i]);
+		result = line(cli, &change, cli->operand[i]);
 	return result ? result : change_send(cli, MESSAGE_SET_LIMIT, &change);
+}
+
+static int line_unset(const struct cli *cli, struct proto_change *change, const char *key)
+{
+	return change_line(cli, change, key, "unset");
+}
+
+int command_limit_set(const struct cli *cli)
+{
+	return send_lines(cli, change_assignment);
 }
 
 int command_limit_unset(const struct cli *cli)
 {
-	struct proto_change change;
-	unsigned words;
-	int result = change_section(cli, &change, &words);
-
-	if (!result)
-		result = cli_operands(cli, words + 1, UINT_MAX);
-	for (unsigned i = words; !result && i < cli->count; i++)
-		result = change_line(cli, &change, cli->operand[i], "unset");
-	return result ? result : change_send(cli, MESSAGE_SET_LIMIT, &change);
+	return send_lines(cli, line_unset);
 }
