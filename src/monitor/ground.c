@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+/* The survey; see ground.h. */
+#include "monitor/ground.h"
+
+#include <bpf/btf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "monitor/reader.h"
+
+#define KERNEL_BTF "/sys/kernel/btf/"
+
+static const struct {
+	const char *structure, *member;
+	__u32 old;
+} offsets[GROUND_OFFSETS] = {
+#define OFFSET(name, structure, member, old) { #structure, #member, old },
+#include "monitor/offsets.def"
+#undef OFFSET
+};
+
+/* ---- rights */
+
+static bool has_capability(unsigned capability)
+{
+	unsigned long long effective = 0;
+	char line[128];
+	FILE *status = fopen("/proc/self/status", "re");
+
+	while (status && fgets(line, sizeof(line), status))
+		if (sscanf(line, "CapEff: %llx", &effective) == 1)
+			break;
+	if (status)
+		fclose(status);
+	return effective >> capability & 1;
+}
+
+int ground_rights(char *problem, size_t size)
+{
+	if (has_capability(CAP_SYS_ADMIN))
+		return 0;
+	snprintf(problem, size, "watching the kernel needs root (CAP_SYS_ADMIN)");
+	return -EPERM;
+}
+
+/* ---- functions */
+
+static void function_note(struct ground_function *function, const char *module, __u64 address)
+{
+	function->address = address;
+	snprintf(function->module, sizeof(function->module), "%s", module[0] ? module : "vmlinux");
+}
+
+static void symbol_note(struct ground *ground, const char *name, const char *module, __u64 address)
+{
+	for (unsigned i = 0; i < MONITOR_HOOKS; i++)
+		if (!strcmp(name, monitor_hook_functions[i]))
+			function_note(&ground->hook[i], module, address);
+	if (!strcmp(name, "uverbs_fops"))
+		function_note(&ground->uverbs_fops[0], module, address);
+	else if (!strcmp(name, "uverbs_mmap_fops"))
+		function_note(&ground->uverbs_fops[1], module, address);
+	else if (!strcmp(name, "ucma_fops"))
+		function_note(&ground->ucm_fops, module, address);
+}
+
+static int symbols_read(struct ground *ground, char *problem, size_t size)
+{
+	char line[1024], name[512], module[GROUND_MODULE], type;
+	FILE *symbols = fopen("/proc/kallsyms", "re");
+	unsigned long long address;
+	int words;
+
+	if (!symbols) {
+		snprintf(problem, size, "/proc/kallsyms: %s", strerror(errno));
+		return -errno;
+	}
+	while (fgets(line, sizeof(line), symbols)) {
+		module[0] = '\0';
+		words = sscanf(line, "%llx %c %511s [%63[^]]]", &address, &type, name, module);
+		/* All but a few of the kernel's hundred thousand end here. */
+		if (words >= 3 && type != 'U')
+			symbol_note(ground, name, module, address);
+	}
+	fclose(symbols);
+	return 0;
+}
+
+/* ---- modules */
+
+/* Built outside the kernel's tree: its structures need not be those that are described. */
+static bool is_foreign(const char *module)
+{
+	char path[128], taint[32] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/module/%s/taint", module);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	if (!fgets(taint, sizeof(taint), file))
+		taint[0] = '\0';
+	fclose(file);
+	return strchr(taint, 'O');
+}
+
+static const char *foreign_module(const struct ground *ground)
+{
+	for (unsigned i = 0; i < MONITOR_HOOKS; i++)
+		if (ground->hook[i].address && is_foreign(ground->hook[i].module))
+			return ground->hook[i].module;
+	return NULL;
+}
+
+__u64 ground_modules(void)
+{
+	__u64 hash = 14695981039346656037ull; /* FNV-1a */
+	char line[512], name[128], address[32];
+	FILE *modules = fopen("/proc/modules", "re");
+
+	while (modules && fgets(line, sizeof(line), modules)) {
+		/* Without the use counts, which change all the time. */
+		if (sscanf(line, "%127s %*s %*s %*s %*s %31s", name, address) != 2)
+			continue;
+		for (const char *at = name; *at; at++)
+			hash = (hash ^ (unsigned char)*at) * 1099511628211ull;
+		for (const char *at = address; *at; at++)
+			hash = (hash ^ (unsigned char)*at) * 1099511628211ull;
+	}
+	if (modules)
+		fclose(modules);
+	return hash;
+}
+
+/* ---- types */
+
+/* Where a member lies, in bytes; -ENOENT. */
+static int member_offset(const struct btf *btf, const char *structure, const char *member)
+{
+	int type = btf ? btf__find_by_name_kind(btf, structure, BTF_KIND_STRUCT) : -ENOENT;
+	const struct btf_type *description;
+	const struct btf_member *members;
+
+	if (type < 0)
+		return -ENOENT;
+	description = btf__type_by_id(btf, (__u32)type);
+	members = btf_members(description);
+	for (unsigned i = 0; i < btf_vlen(description); i++) {
+		const char *name = btf__name_by_offset(btf, members[i].name_off);
+
+		if (name && !strcmp(name, member))
+			return (int)(btf_member_bit_offset(description, i) / 8);
+	}
+	return -ENOENT;
+}
+
+struct types {
+	struct btf *kernel; /* its own, or what was given; NULL: nobody describes them */
+	struct btf *module[MONITOR_HOOKS];
+	unsigned modules;
+};
+
+static void types_close(struct types *types)
+{
+	for (unsigned i = 0; i < types->modules; i++)
+		btf__free(types->module[i]);
+	btf__free(types->kernel);
+}
+
+/* Descriptions of the modules that our functions are in; none before 5.11. */
+static void types_of_modules(struct types *types, const struct ground *ground)
+{
+	for (unsigned i = 0; i < MONITOR_HOOKS; i++) {
+		const char *module = ground->hook[i].module;
+		struct btf *btf;
+		bool known = !module[0] || !strcmp(module, "vmlinux");
+
+		for (unsigned j = 0; j < i && !known; j++)
+			known = !strcmp(module, ground->hook[j].module);
+		if (known)
+			continue;
+		btf = btf__load_module_btf(module, types->kernel);
+		if (btf)
+			types->module[types->modules++] = btf;
+	}
+}
+
+static bool types_have_function(const struct types *types, const char *name)
+{
+	if (btf__find_by_name_kind(types->kernel, name, BTF_KIND_FUNC) > 0)
+		return true;
+	for (unsigned i = 0; i < types->modules; i++)
+		if (btf__find_by_name_kind(types->module[i], name, BTF_KIND_FUNC) > 0)
+			return true;
+	return false;
+}
+
+static bool kernel_is_5_10(void)
+{
+	struct utsname name;
+
+	return !uname(&name) && !strncmp(name.release, "5.10.", 5);
+}
+
+/* Every offset from whoever describes it; 5.10's are known. Those of modules that are not
+ * loaded may be missing: what needs them is not there either. */
+static int offsets_find(struct ground *ground, const struct types *types, char *problem,
+			size_t size)
+{
+	for (unsigned i = 0; i < GROUND_OFFSETS; i++) {
+		int found = member_offset(types->kernel, offsets[i].structure, offsets[i].member);
+
+		for (unsigned j = 0; j < types->modules && found < 0; j++)
+			found = member_offset(types->module[j], offsets[i].structure,
+					      offsets[i].member);
+		if (found < 0 && kernel_is_5_10())
+			found = (int)offsets[i].old;
+		if (found < 0 && i <= OFFSET_file_uobjects) {
+			snprintf(problem, size,
+				 "nobody describes struct %s of this kernel's modules (no BTF of "
+				 "modules)",
+				 offsets[i].structure);
+			return -ENOTSUP;
+		}
+		ground->offset[i] = found < 0 ? offsets[i].old : (__u32)found;
+	}
+	return 0;
+}
+
+/* ---- the choice */
+
+static int try_kprobe(struct ground *ground, struct types *types, const struct ground_wish *wish,
+		      char *problem, size_t size)
+{
+	const char *foreign = foreign_module(ground);
+
+	if (foreign) {
+		snprintf(problem, size,
+			 "module %s is not the kernel's own (out of tree, as OFED's are): its "
+			 "structures are not the ones that are described",
+			 foreign);
+		return -ENOTSUP;
+	}
+	if (wish->btf)
+		types->kernel = btf__parse(wish->btf, NULL);
+	else
+		types->kernel = btf__parse(KERNEL_BTF "vmlinux", NULL);
+	if (!types->kernel) {
+		snprintf(problem, size, "%s: %s", wish->btf ? wish->btf : KERNEL_BTF "vmlinux",
+			 errno == ENOENT && !wish->btf ?
+				 "this kernel does not describe its types; name a file that does "
+				 "with --btf" :
+				 strerror(errno));
+		return -ENOTSUP;
+	}
+	if (!ground->hook[MONITOR_HOOK_commit].address ||
+	    !ground->hook[MONITOR_HOOK_destroy].address) {
+		snprintf(problem, size, "the kernel has no function %s",
+			 monitor_hook_functions[ground->hook[MONITOR_HOOK_commit].address ?
+							MONITOR_HOOK_destroy :
+							MONITOR_HOOK_commit]);
+		return -ENOTSUP;
+	}
+	ground->allocates =
+		btf__find_by_name_kind(types->kernel, "bpf_mem_alloc", BTF_KIND_STRUCT) > 0;
+	types_of_modules(types, ground);
+	return offsets_find(ground, types, problem, size);
+}
+
+/* After try_kprobe: everything that it needs, and more. */
+static int try_fentry(const struct ground *ground, const struct types *types,
+		      const struct ground_wish *wish, char *problem, size_t size)
+{
+	if (wish->btf) {
+		snprintf(problem, size, "--btf describes types, but fentry needs the kernel's own");
+		return -ENOTSUP;
+	}
+	for (unsigned i = 0; i < MONITOR_HOOKS; i++)
+		if (ground->hook[i].address &&
+		    !types_have_function(types, monitor_hook_functions[i])) {
+			snprintf(problem, size,
+				 "the kernel does not describe the function %s of %s",
+				 monitor_hook_functions[i], ground->hook[i].module);
+			return -ENOTSUP;
+		}
+	return 0;
+}
+
+int ground_survey(struct ground *ret_ground, const struct ground_wish *wish, char *problem,
+		  size_t size)
+{
+	struct ground ground = { .mode = MONITOR_NONE };
+	struct types types = { 0 };
+	int result;
+
+	result = symbols_read(&ground, problem, size);
+	if (result < 0)
+		return result;
+	if (access("/sys/class/infiniband_verbs", F_OK)) {
+		snprintf(
+			problem, size,
+			"there is no RDMA here: the module ib_uverbs is not loaded (modprobe ib_uverbs)");
+		return -ENODEV;
+	}
+	if (wish->mode != MONITOR_NETLINK) {
+		result = try_kprobe(&ground, &types, wish, problem, size);
+		if (result == 0)
+			ground.mode = MONITOR_KPROBE;
+		if (result == 0 && wish->mode != MONITOR_KPROBE) {
+			result = try_fentry(&ground, &types, wish, problem, size);
+			if (result == 0)
+				ground.mode = MONITOR_FENTRY;
+		}
+		types_close(&types);
+		if (result < 0 && wish->mode != MONITOR_NONE)
+			return result;
+		if (result < 0)
+			snprintf(ground.shortfall, sizeof(ground.shortfall), "%s", problem);
+	}
+	if (ground.mode == MONITOR_NONE)
+		ground.mode = MONITOR_NETLINK;
+	*ret_ground = ground;
+	return 0;
+}

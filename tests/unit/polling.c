@@ -1,0 +1,781 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The monitor without BPF: what rows become of lists of objects, as readers of the files
+ * see them, and what becomes of netlink messages, well-formed or not. Needs no device.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <pthread.h>
+#include <rdma/rdma_netlink.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness.h"
+#include "monitor/netlink.h"
+#include "monitor/polling.h"
+#include "monitor/reader.h"
+
+/* No process has such a number: Linux ends at 4 million. */
+enum { STRANGER = 0x40000000 };
+
+static char problem[256];
+
+/* ---- rows */
+
+static struct netlink_object object(__u32 pid, __u32 device, __u32 counter, __u32 number,
+				    __u64 size)
+{
+	struct netlink_object made = { .pid = pid,
+				       .device = device,
+				       .counter = counter,
+				       .number = number,
+				       .size = size,
+				       .parent_counter = MONITOR_COUNTERS };
+
+	snprintf(made.device_name, sizeof(made.device_name), "rxe%u", device);
+	return made;
+}
+
+/* Polling in a directory of its own, and a reader of it. */
+struct bench {
+	const char *directory;
+	struct polling *polling;
+	struct monitor_reader reader;
+};
+
+static bool bench_open(struct bench *bench, const char *name)
+{
+	bench->directory = strdup(harness_path(name));
+	if (!CHECK(polling_open(&bench->polling, bench->directory, problem, sizeof(problem)) == 0,
+		   "%s", problem))
+		return false;
+	return CHECK(monitor_reader_open(&bench->reader, bench->directory, problem,
+					 sizeof(problem)) == 0,
+		     "%s", problem);
+}
+
+static void bench_close(struct bench *bench)
+{
+	monitor_reader_close(&bench->reader);
+	polling_close(bench->polling, true);
+	CHECK(rmdir(bench->directory) == 0, "something was left in %s", bench->directory);
+	free((char *)bench->directory);
+}
+
+static unsigned rows_used(const struct bench *bench)
+{
+	struct monitor_row row;
+	unsigned cursor = 0, used_rows = 0;
+
+	while (monitor_reader_next(&bench->reader, &cursor, &row))
+		used_rows++;
+	return used_rows;
+}
+
+/* The row of a process on a device; its place in the table, or -1. */
+static int row_find(const struct bench *bench, __u32 pid, __u32 device, struct monitor_row *ret_row)
+{
+	unsigned cursor = 0;
+
+	while (monitor_reader_next(&bench->reader, &cursor, ret_row))
+		if (ret_row->pid == pid && ret_row->device == device)
+			return (int)cursor - 1;
+	memset(ret_row, 0, sizeof(*ret_row));
+	return -1;
+}
+
+/* Copies, since an update brings them into another order. */
+static void update(struct bench *bench, const struct netlink_object *objects, size_t count)
+{
+	struct netlink_object *copy = malloc(count * sizeof(*copy) + 1);
+
+	if (count)
+		memcpy(copy, objects, count * sizeof(*copy));
+	CHECK(polling_update(bench->polling, copy, count, 5) == 0);
+	free(copy);
+}
+
+static void files(void)
+{
+	char path[160];
+	struct stat status;
+	struct bench bench, second;
+	const char *deep;
+
+	umask(077);
+	if (!bench_open(&bench, "run/rdma_intercept/monitor"))
+		return;
+	deep = bench.directory;
+	snprintf(path, sizeof(path), "%s/..", deep);
+	CHECK(stat(path, &status) == 0 && (status.st_mode & 07777) == 0755, "%o", status.st_mode);
+	CHECK(stat(deep, &status) == 0 && (status.st_mode & 07777) == 0755, "%o", status.st_mode);
+	snprintf(path, sizeof(path), "%s/head", deep);
+	CHECK(stat(path, &status) == 0 && (status.st_mode & 07777) == 0644 &&
+	      status.st_size == sizeof(struct monitor_head));
+	snprintf(path, sizeof(path), "%s/rows", deep);
+	CHECK(stat(path, &status) == 0 && (status.st_mode & 07777) == 0644 &&
+	      status.st_size == MONITOR_ROWS * sizeof(struct monitor_row));
+	CHECK(bench.reader.head->mode == MONITOR_NETLINK);
+	CHECK(bench.reader.head->load != 0);
+	CHECK(bench.reader.head->seeded_ns == 0);
+	update(&bench, NULL, 0);
+	CHECK(bench.reader.head->seeded_ns != 0);
+	CHECK(bench.reader.head->observed == 5);
+	CHECK(rows_used(&bench) == 0);
+
+	/* Another run takes the place of this one, which notices and leaves its files alone. */
+	CHECK(monitor_reader_is_current(&bench.reader, deep));
+	if (bench_open(&second, "run/rdma_intercept/monitor")) {
+		CHECK(second.reader.head->load != bench.reader.head->load);
+		CHECK(!monitor_reader_is_current(&bench.reader, deep));
+		CHECK(polling_step(bench.polling, problem, sizeof(problem)) == -ESTALE);
+		monitor_reader_close(&bench.reader);
+		polling_close(bench.polling, true);
+		CHECK(monitor_reader_is_current(&second.reader, deep));
+		free((char *)bench.directory);
+		bench = second;
+	}
+	bench_close(&bench);
+	umask(022);
+}
+
+static void bad_directories(void)
+{
+	struct polling *polling = NULL;
+	const char *path = strdup(harness_path("open"));
+	int fd;
+
+	CHECK(mkdir(path, 0700) == 0 && chmod(path, 0777) == 0);
+	problem[0] = '\0';
+	CHECK(polling_open(&polling, path, problem, sizeof(problem)) == -EPERM);
+	CHECK(strstr(problem, path), "%s", problem);
+	CHECK(rmdir(path) == 0);
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	close(fd);
+	CHECK(polling_open(&polling, path, problem, sizeof(problem)) == -ENOTDIR);
+	unlink(path);
+	CHECK(polling_open(&polling, "/proc/self/none/monitor", problem, sizeof(problem)) ==
+	      -ENOENT);
+	CHECK(strstr(problem, "/proc/self/none/monitor"), "%s", problem);
+	CHECK(polling == NULL);
+	free((char *)path);
+}
+
+/* A process that lives: who it is, what it holds, what it has held. */
+static void own_process(void)
+{
+	__u32 me = (__u32)getpid();
+	struct netlink_object held[] = {
+		object(me, 0, KIND_ctx, 1, 0),	   object(me, 0, KIND_mr, 7, 4096),
+		object(me, 0, KIND_mr, 8, 8192),   object(me, 0, KIND_cq, 3, 63),
+		object(me, 0, KIND_qp, 17, 0),	   object(me, 1, KIND_pd, 1, 0),
+		object(me, 0, KIND_cm_id, 900, 0),
+	};
+	char text[1024], comm[64], *at;
+	unsigned long long ticks = 0;
+	struct monitor_row row;
+	struct bench bench;
+	FILE *file;
+	int place;
+
+	if (!bench_open(&bench, "own"))
+		return;
+	update(&bench, held, 7);
+	CHECK(rows_used(&bench) == 2);
+	CHECK(bench.reader.head->seeded == 7);
+	place = row_find(&bench, me, 0, &row);
+	CHECK(place > 0);
+	CHECK(row.live == 6);
+	CHECK(monitor_row_count(&row, KIND_ctx) == 1);
+	CHECK(monitor_row_count(&row, KIND_mr) == 2);
+	CHECK(monitor_row_count(&row, KIND_mr_bytes) == 12288);
+	CHECK(monitor_row_count(&row, KIND_cq) == 1);
+	CHECK(monitor_row_count(&row, KIND_cqe) == 63);
+	CHECK(monitor_row_count(&row, KIND_qp) == 1);
+	CHECK(monitor_row_count(&row, KIND_cm_id) == 1);
+	CHECK(monitor_row_count(&row, KIND_pd) == 0);
+	CHECK(!strcmp(row.device_name, "rxe0"));
+	CHECK(row.uid == getuid());
+	CHECK(!row.exited);
+
+	file = fopen("/proc/self/stat", "r");
+	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+	fclose(file);
+	at = strrchr(text, ')') + 3;
+	for (unsigned field = 4; field <= 22; field++)
+		ticks = strtoull(at, &at, 10);
+	CHECK(monitor_row_start(&row) == ticks);
+	file = fopen("/proc/self/comm", "r");
+	CHECK(fgets(comm, sizeof(comm), file) != NULL);
+	fclose(file);
+	comm[strcspn(comm, "\n")] = '\0';
+	CHECK(!strcmp(row.command, comm), "%s", row.command);
+	CHECK(row_find(&bench, me, 1, &row) > 0 && !strcmp(row.device_name, "rxe1"));
+	CHECK(row.nth == 0 || row.nth == 1);
+
+	/* One region fewer, a larger queue, a smaller region, another queue pair. */
+	held[1] = object(me, 0, KIND_qp, 18, 0);
+	held[2].size = 4096;
+	held[3].size = 127;
+	update(&bench, held, 7);
+	CHECK(row_find(&bench, me, 0, &row) == place);
+	CHECK(row.live == 6);
+	CHECK(row.made[KIND_mr] == 2 && row.gone[KIND_mr] == 1);
+	CHECK(row.made[KIND_mr_bytes] == 12288 && row.gone[KIND_mr_bytes] == 8192);
+	CHECK(row.made[KIND_cqe] == 127 && row.gone[KIND_cqe] == 0);
+	CHECK(row.made[KIND_qp] == 2 && row.gone[KIND_qp] == 0);
+
+	/* The same list twice over is the same list. */
+	struct netlink_object twice[] = { held[4], held[5], held[4], held[5], held[4] };
+
+	update(&bench, twice, 5);
+	CHECK(row_find(&bench, me, 0, &row) == place && row.live == 1);
+
+	/* With nothing left the row stays, since its process lives. */
+	update(&bench, NULL, 0);
+	CHECK(rows_used(&bench) == 2);
+	CHECK(row_find(&bench, me, 0, &row) == place && row.live == 0 && !row.exited);
+	CHECK(row.made[KIND_qp] == 2 && row.gone[KIND_qp] == 2);
+	CHECK(bench.reader.head->lost_rows == 0);
+	bench_close(&bench);
+}
+
+static __u32 thread_id;
+static int thread_pipe[2];
+
+static void *thread_run(void *unused)
+{
+	char byte;
+
+	__atomic_store_n(&thread_id, (__u32)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	return read(thread_pipe[0], &byte, 1) == 1 ? &thread_id : NULL;
+}
+
+/* The kernel names the thread. The row is its process's, also when the thread has ended. */
+static void threads(void)
+{
+	__u32 me = (__u32)getpid();
+	struct netlink_object made;
+	struct monitor_row row;
+	struct bench bench;
+	pthread_t thread;
+
+	if (!bench_open(&bench, "threads"))
+		return;
+	CHECK(pipe(thread_pipe) == 0 && pthread_create(&thread, NULL, thread_run, NULL) == 0);
+	while (!__atomic_load_n(&thread_id, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	made = object(thread_id, 0, KIND_qp, 5, 0);
+	CHECK(thread_id != me);
+	update(&bench, &made, 1);
+	CHECK(row_find(&bench, me, 0, &row) > 0 && row.live == 1);
+	CHECK(rows_used(&bench) == 1);
+	CHECK(write(thread_pipe[1], "", 1) == 1 && pthread_join(thread, NULL) == 0);
+	made.pid = 0;
+	update(&bench, &made, 1);
+	CHECK(row_find(&bench, me, 0, &row) > 0 && row.live == 1 && !row.exited);
+	CHECK(rows_used(&bench) == 1);
+	close(thread_pipe[0]);
+	close(thread_pipe[1]);
+	bench_close(&bench);
+}
+
+/* A process that ends: its row stays while somebody holds what it made. */
+static void heirs(void)
+{
+	struct netlink_object made[2];
+	struct monitor_row row;
+	struct bench bench;
+	__u64 generation;
+	int lifeline[2], place;
+	char byte;
+	pid_t child;
+
+	if (!bench_open(&bench, "heirs"))
+		return;
+	CHECK(pipe(lifeline) == 0);
+	child = fork();
+	if (child == 0) {
+		close(lifeline[1]);
+		_exit(read(lifeline[0], &byte, 1) == 0 ? 0 : 1);
+	}
+	close(lifeline[0]);
+	made[0] = object((__u32)child, 0, KIND_qp, 5, 0);
+	made[1] = object((__u32)child, 0, KIND_mr, 5, 100);
+	update(&bench, made, 2);
+	place = row_find(&bench, (__u32)child, 0, &row);
+	CHECK(place > 0 && row.live == 2 && !row.exited);
+	generation = row.generation;
+	close(lifeline[1]);
+
+	/* A zombie holds no descriptors. */
+	siginfo_t ended;
+
+	CHECK(waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT) == 0);
+	made[0].pid = made[1].pid = 0;
+	update(&bench, made, 2);
+	CHECK(row_find(&bench, (__u32)child, 0, &row) == place && row.live == 2 && row.exited);
+	CHECK(waitpid(child, NULL, 0) == child);
+	update(&bench, made, 1);
+	CHECK(row_find(&bench, (__u32)child, 0, &row) == place && row.live == 1 && row.exited);
+	CHECK(row.generation == generation);
+	CHECK(row.made[KIND_mr_bytes] == 100 && row.gone[KIND_mr_bytes] == 100);
+
+	/* One that nobody has seen being made has no row of its own. */
+	made[1].number = 6;
+	update(&bench, made, 2);
+	CHECK(row_find(&bench, 0, MONITOR_NO_DEVICE, &row) == 0 && row.live == 1);
+	CHECK(row.uid == (__u32)-1 && row.device_name[0] == '\0' && row.command[0] == '\0');
+	CHECK(bench.reader.head->lost_rows == 1);
+	update(&bench, made, 2);
+	CHECK(bench.reader.head->lost_rows == 1);
+
+	update(&bench, NULL, 0);
+	CHECK(rows_used(&bench) == 0);
+	CHECK(bench.reader.rows[place].generation == generation + 1);
+
+	/* The row is used again, for somebody else. */
+	made[0] = object(STRANGER, 1, KIND_pd, 1, 0);
+	update(&bench, made, 1);
+	CHECK(row_find(&bench, STRANGER, 1, &row) == place);
+	CHECK(row.generation == generation + 2 && row.made[KIND_mr] == 0 && row.live == 1);
+	CHECK(!strcmp(row.device_name, "rxe1"));
+	bench_close(&bench);
+}
+
+/* Their makers had ended before the first look: threads, or a whole process. */
+static void late(void)
+{
+	__u32 me = (__u32)getpid();
+	struct netlink_object held[] = {
+		object(0, 0, KIND_mr, 9, 64),  object(0, 0, KIND_pd, 4, 0),
+		object(me, 0, KIND_ctx, 2, 0), object(0, 0, KIND_mr, 3, 16),
+		object(0, 1, KIND_mr, 3, 32),
+	};
+	struct monitor_row row;
+	struct bench bench;
+
+	if (!bench_open(&bench, "late"))
+		return;
+	held[1].parent_counter = KIND_ctx;
+	held[1].parent = 2;
+	for (unsigned i = 0; i < 5; i++)
+		if (held[i].counter == KIND_mr)
+			held[i].parent_counter = KIND_pd;
+	held[0].parent = 4;
+	held[3].parent = 5;
+	held[4].parent = 4; /* on another device */
+	update(&bench, held, 5);
+	CHECK(row_find(&bench, me, 0, &row) > 0 && row.live == 3);
+	CHECK(monitor_row_count(&row, KIND_mr_bytes) == 64);
+	CHECK(row_find(&bench, 0, MONITOR_NO_DEVICE, &row) == 0 && row.live == 2);
+	CHECK(monitor_row_count(&row, KIND_mr_bytes) == 48);
+	CHECK(bench.reader.head->lost_rows == 2);
+	bench_close(&bench);
+}
+
+static void full(void)
+{
+	enum { MANY = MONITOR_ROWS + 10 };
+	struct netlink_object *many = malloc(MANY * sizeof(*many));
+	struct monitor_row row;
+	struct bench bench;
+
+	if (!bench_open(&bench, "full"))
+		return;
+	for (unsigned i = 0; i < MANY; i++)
+		many[i] = object(STRANGER + i, 0, KIND_mr, i, 10);
+	update(&bench, many, MANY);
+	CHECK(rows_used(&bench) == MONITOR_ROWS);
+	CHECK(row_find(&bench, 0, MONITOR_NO_DEVICE, &row) == 0);
+	/* All rows but the first were free. */
+	CHECK(row.live == 11 && monitor_row_count(&row, KIND_mr_bytes) == 110, "%lld",
+	      (long long)row.live);
+	CHECK(bench.reader.head->lost_rows == 11);
+
+	/* With room again they get rows. */
+	update(&bench, many + 20, MANY - 20);
+	CHECK(row_find(&bench, 0, MONITOR_NO_DEVICE, &row) == 0 && row.live == 11);
+	update(&bench, many + 20, MANY - 20);
+	CHECK(row_find(&bench, 0, MONITOR_NO_DEVICE, &row) < 0);
+	CHECK(rows_used(&bench) == MANY - 20);
+	CHECK(bench.reader.head->lost_rows == 11);
+	update(&bench, NULL, 0);
+	CHECK(rows_used(&bench) == 0);
+	free(many);
+	bench_close(&bench);
+}
+
+static bool racing;
+
+/* Rows come and go; a copy is of one owner, with what it holds. */
+static void *race(void *closure)
+{
+	const struct bench *bench = closure;
+	unsigned long copies = 0;
+	struct monitor_row row;
+	char name[16];
+
+	while (__atomic_load_n(&racing, __ATOMIC_RELAXED)) {
+		unsigned cursor = 0;
+
+		while (monitor_reader_next(&bench->reader, &cursor, &row)) {
+			snprintf(name, sizeof(name), "rxe%u", row.device);
+			CHECK(row.pid == STRANGER + row.device && !strcmp(row.device_name, name),
+			      "%s of %u", row.device_name, row.pid - STRANGER);
+			CHECK(row.made[KIND_mr] == 1 && row.made[KIND_mr_bytes] == row.device + 1);
+			copies++;
+		}
+	}
+	return copies ? closure : NULL;
+}
+
+static void races(void)
+{
+	double until = seconds_now() + 0.3;
+	struct bench bench;
+	pthread_t thread;
+	void *result;
+
+	if (!bench_open(&bench, "races"))
+		return;
+	racing = true;
+	CHECK(pthread_create(&thread, NULL, race, &bench) == 0);
+	for (__u32 i = 0; seconds_now() < until; i++) {
+		struct netlink_object one = object(STRANGER + i % 7, i % 7, KIND_mr, i, i % 7 + 1);
+
+		update(&bench, &one, 1);
+	}
+	__atomic_store_n(&racing, false, __ATOMIC_RELAXED);
+	CHECK(pthread_join(thread, &result) == 0 && result);
+	bench_close(&bench);
+}
+
+/* ---- messages */
+
+struct text {
+	unsigned char bytes[4096];
+	size_t length;
+};
+
+/* Begins a message or an attribute; end() writes its length. */
+static size_t message(struct text *text, unsigned type, unsigned flags, __u32 sequence)
+{
+	struct nlmsghdr header = { .nlmsg_type = (__u16)type,
+				   .nlmsg_flags = (__u16)flags,
+				   .nlmsg_seq = sequence };
+	size_t at = text->length;
+
+	memcpy(text->bytes + at, &header, sizeof(header));
+	text->length += sizeof(header);
+	return at;
+}
+
+static void message_end(struct text *text, size_t at)
+{
+	__u32 length = (__u32)(text->length - at);
+
+	memcpy(text->bytes + at, &length, sizeof(length));
+}
+
+static size_t nest(struct text *text, unsigned type)
+{
+	struct nlattr header = { .nla_type = (__u16)type };
+	size_t at = text->length;
+
+	memcpy(text->bytes + at, &header, sizeof(header));
+	text->length += sizeof(header);
+	return at;
+}
+
+static void nest_end(struct text *text, size_t at)
+{
+	__u16 length = (__u16)(text->length - at);
+
+	memcpy(text->bytes + at, &length, sizeof(length));
+	while (text->length % 4)
+		text->bytes[text->length++] = 0;
+}
+
+static void put(struct text *text, unsigned type, const void *value, size_t size)
+{
+	size_t at = nest(text, type);
+
+	memcpy(text->bytes + text->length, value, size);
+	text->length += size;
+	nest_end(text, at);
+}
+
+static void put_word(struct text *text, unsigned type, __u32 value)
+{
+	put(text, type, &value, sizeof(value));
+}
+
+static void done(struct text *text, __u32 sequence, unsigned flags, int error)
+{
+	size_t at = message(text, NLMSG_DONE, flags, sequence);
+
+	memcpy(text->bytes + text->length, &error, sizeof(error));
+	text->length += sizeof(error);
+	message_end(text, at);
+}
+
+static unsigned type_of(unsigned command)
+{
+	return RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, command);
+}
+
+/* Two regions of a process, one of the kernel, one whose maker has ended. */
+static void regions(struct text *text, __u32 sequence, unsigned flags)
+{
+	size_t whole = message(text, type_of(RDMA_NLDEV_CMD_RES_MR_GET), flags, sequence);
+	size_t table, entry;
+
+	put_word(text, RDMA_NLDEV_ATTR_DEV_INDEX, 3);
+	put(text, RDMA_NLDEV_ATTR_DEV_NAME, "mlx5_3", 7);
+	table = nest(text, RDMA_NLDEV_ATTR_RES_MR | NLA_F_NESTED);
+	for (__u32 i = 0; i < 4; i++) {
+		__u64 length = 1ull << (32 + i);
+
+		entry = nest(text, RDMA_NLDEV_ATTR_RES_MR_ENTRY);
+		put(text, RDMA_NLDEV_ATTR_RES_MRLEN, &length, sizeof(length));
+		put_word(text, RDMA_NLDEV_ATTR_RES_MRN, 70 + i);
+		put_word(text, RDMA_NLDEV_ATTR_RES_PDN, 40 + i);
+		if (i < 2)
+			put_word(text, RDMA_NLDEV_ATTR_RES_PID, 1000 + i);
+		if (i == 2)
+			put(text, RDMA_NLDEV_ATTR_RES_KERN_NAME, "ib_core", 8);
+		put(text, 4000, "unheard of", 10);
+		nest_end(text, entry);
+	}
+	nest_end(text, table);
+	message_end(text, whole);
+}
+
+static int parse(struct netlink_list *list, __u32 counter, const struct text *text)
+{
+	struct netlink_dump dump = { .list = list, .counter = counter, .sequence = 9 };
+	/* Memory that ends where the text does, for the sanitizers. */
+	void *exact = malloc(text->length ? text->length : 1);
+	int result;
+
+	memcpy(exact, text->bytes, text->length);
+	result = netlink_dump_parse(&dump, exact, text->length);
+	free(exact);
+	return result;
+}
+
+static void good_messages(void)
+{
+	struct netlink_list list = { .observed = ~0ull };
+	struct text text = { .length = 0 };
+	size_t whole, table, entry;
+	unsigned char type = 2;
+
+	regions(&text, 9, NLM_F_MULTI);
+	CHECK(parse(&list, KIND_mr, &text) == NETLINK_MORE);
+	if (CHECK(list.count == 3, "%zu", list.count)) {
+		CHECK(list.objects[0].pid == 1000 && list.objects[1].pid == 1001);
+		CHECK(list.objects[2].pid == 0 && list.objects[2].number == 73);
+		CHECK(list.objects[1].size == 1ull << 33 && list.objects[1].number == 71);
+		CHECK(list.objects[1].parent_counter == KIND_pd && list.objects[1].parent == 41);
+		CHECK(list.objects[1].device == 3 && list.objects[1].counter == KIND_mr);
+		CHECK(!strcmp(list.objects[1].device_name, "mlx5_3"));
+	}
+	CHECK(list.observed == ~0ull);
+	done(&text, 9, 0, 0);
+	list.count = 0;
+	CHECK(parse(&list, KIND_mr, &text) == NETLINK_END && list.count == 3);
+
+	/* Of another question, or of another list: passed over. */
+	list.count = 0;
+	text.length = 0;
+	regions(&text, 8, 0);
+	done(&text, 8, 0, 0);
+	CHECK(parse(&list, KIND_mr, &text) == NETLINK_MORE && list.count == 0);
+	text.length = 0;
+	regions(&text, 9, 0);
+	CHECK(parse(&list, KIND_qp, &text) == NETLINK_MORE && list.count == 0);
+
+	/* A queue pair with a type; a region without a length; a context of the kernel. */
+	text.length = 0;
+	whole = message(&text, type_of(RDMA_NLDEV_CMD_RES_QP_GET), 0, 9);
+	put_word(&text, RDMA_NLDEV_ATTR_DEV_INDEX, 0);
+	table = nest(&text, RDMA_NLDEV_ATTR_RES_QP);
+	entry = nest(&text, RDMA_NLDEV_ATTR_RES_QP_ENTRY);
+	put_word(&text, RDMA_NLDEV_ATTR_RES_LQPN, 17);
+	put(&text, RDMA_NLDEV_ATTR_RES_TYPE, &type, 1);
+	put_word(&text, RDMA_NLDEV_ATTR_RES_PID, 5);
+	nest_end(&text, entry);
+	nest_end(&text, table);
+	message_end(&text, whole);
+	CHECK(parse(&list, KIND_qp, &text) == NETLINK_MORE && list.count == 1);
+	CHECK(list.objects[0].parent_counter == MONITOR_COUNTERS);
+	CHECK(list.objects[0].subtype == 2 && list.objects[0].number == 17);
+	text.length = 0;
+	whole = message(&text, type_of(RDMA_NLDEV_CMD_RES_MR_GET), 0, 9);
+	put_word(&text, RDMA_NLDEV_ATTR_DEV_INDEX, 0);
+	table = nest(&text, RDMA_NLDEV_ATTR_RES_MR);
+	entry = nest(&text, RDMA_NLDEV_ATTR_RES_MR_ENTRY);
+	put_word(&text, RDMA_NLDEV_ATTR_RES_PID, 5);
+	nest_end(&text, entry);
+	nest_end(&text, nest(&text, RDMA_NLDEV_ATTR_RES_MR_ENTRY));
+	nest_end(&text, table);
+	message_end(&text, whole);
+	list.count = 0;
+	CHECK(parse(&list, KIND_mr, &text) == NETLINK_MORE && list.count == 1);
+	CHECK(list.observed == ~(1ull << KIND_mr_bytes));
+
+	/* Devices, one with a name that is too long and does not end. */
+	text.length = 0;
+	for (__u32 i = 0; i < 2; i++) {
+		char name[100];
+
+		memset(name, 'x', sizeof(name));
+		whole = message(&text, type_of(RDMA_NLDEV_CMD_GET), NLM_F_MULTI, 9);
+		put_word(&text, RDMA_NLDEV_ATTR_DEV_INDEX, i);
+		put(&text, RDMA_NLDEV_ATTR_DEV_NAME, name, i ? sizeof(name) : 4);
+		message_end(&text, whole);
+	}
+	done(&text, 9, 0, 0);
+	list.count = 0;
+	CHECK(parse(&list, NETLINK_DEVICES, &text) == NETLINK_END && list.count == 2);
+	CHECK(list.objects[1].device == 1);
+	CHECK(!strcmp(list.objects[0].device_name, "xxxx"));
+	CHECK(strlen(list.objects[1].device_name) == MONITOR_NAME - 1);
+	netlink_list_free(&list);
+}
+
+static int error_of(int error)
+{
+	struct netlink_list list = { 0 };
+	struct text text = { .length = 0 };
+	size_t whole = message(&text, NLMSG_ERROR, 0, 9);
+
+	memcpy(text.bytes + text.length, &error, sizeof(error));
+	text.length += sizeof(error) + sizeof(struct nlmsghdr);
+	message_end(&text, whole);
+	return parse(&list, KIND_srq, &text);
+}
+
+static int done_of(int error, unsigned flags)
+{
+	struct netlink_list list = { 0 };
+	struct text text = { .length = 0 };
+
+	done(&text, 9, flags, error);
+	return parse(&list, KIND_srq, &text);
+}
+
+static void outcomes(void)
+{
+	struct netlink_list list = { 0 };
+	struct text text = { .length = 0 };
+
+	CHECK(error_of(-EINVAL) == NETLINK_UNKNOWN);
+	CHECK(error_of(-EOPNOTSUPP) == NETLINK_UNKNOWN);
+	CHECK(error_of(-EPERM) == -EPERM);
+	CHECK(error_of(-EBUSY) == -EBUSY);
+	CHECK(error_of(0) == -EBADMSG);
+	CHECK(done_of(0, 0) == NETLINK_END);
+	CHECK(done_of(-EINVAL, 0) == NETLINK_AGAIN);
+	CHECK(done_of(-EPERM, 0) == -EPERM);
+	CHECK(done_of(0, NLM_F_DUMP_INTR) == NETLINK_AGAIN);
+
+	/* Interrupted in any message is interrupted. */
+	regions(&text, 9, NLM_F_MULTI | NLM_F_DUMP_INTR);
+	done(&text, 9, 0, 0);
+	CHECK(parse(&list, KIND_mr, &text) == NETLINK_AGAIN);
+	netlink_list_free(&list);
+}
+
+/* Every beginning of a good text, and every byte of it changed: an outcome, never a crash. */
+static void garbage(void)
+{
+	struct netlink_list list = { 0 };
+	struct text text = { .length = 0 }, bent;
+	unsigned refused = 0;
+
+	regions(&text, 9, NLM_F_MULTI);
+	for (size_t length = 1; length < text.length; length++) {
+		bent = text;
+		bent.length = length;
+		CHECK(parse(&list, KIND_mr, &bent) == -EBADMSG, "%zu bytes", length);
+		/* The message says that it ends there, its attributes do not. */
+		if (length >= sizeof(struct nlmsghdr)) {
+			message_end(&bent, 0);
+			parse(&list, KIND_mr, &bent);
+		}
+		list.count = 0;
+	}
+	for (size_t at = 0; at < text.length; at++)
+		for (unsigned value = 0; value < 256; value++) {
+			bent = text;
+			bent.bytes[at] = (unsigned char)value;
+			refused += parse(&list, KIND_mr, &bent) == -EBADMSG;
+			CHECK(list.count <= 4, "%zu objects", list.count);
+			list.count = 0;
+		}
+	CHECK(refused > 1000, "%u refused", refused);
+
+	/* A pid of the wrong size, a table before its device. */
+	text.length = 0;
+	size_t whole = message(&text, type_of(RDMA_NLDEV_CMD_RES_MR_GET), 0, 9);
+	size_t start = text.length;
+	size_t table, entry;
+
+	put_word(&text, RDMA_NLDEV_ATTR_DEV_INDEX, 0);
+	table = nest(&text, RDMA_NLDEV_ATTR_RES_MR);
+	entry = nest(&text, RDMA_NLDEV_ATTR_RES_MR_ENTRY);
+	put(&text, RDMA_NLDEV_ATTR_RES_PID, "xyz", 3);
+	nest_end(&text, entry);
+	nest_end(&text, table);
+	message_end(&text, whole);
+	CHECK(parse(&list, KIND_mr, &text) == -EBADMSG);
+	text.length = start;
+	table = nest(&text, RDMA_NLDEV_ATTR_RES_MR);
+	nest_end(&text, table);
+	message_end(&text, whole);
+	CHECK(parse(&list, KIND_mr, &text) == -EBADMSG);
+	netlink_list_free(&list);
+}
+
+/* Whatever this kernel has, there is an answer or a sentence. */
+static void this_kernel(void)
+{
+	struct netlink_list list = { 0 };
+	int result;
+
+	problem[0] = '\0';
+	result = netlink_objects(&list, problem, sizeof(problem));
+	CHECK(result == 0 || (result < 0 && problem[0]));
+	if (result)
+		printf("this kernel: %s\n", problem);
+	netlink_list_free(&list);
+}
+
+static void driver(void)
+{
+	files();
+	bad_directories();
+	own_process();
+	threads();
+	heirs();
+	late();
+	full();
+	races();
+	good_messages();
+	outcomes();
+	garbage();
+	this_kernel();
+}
+
+int main(int argc, char **argv)
+{
+	return harness_main(argc, argv, NULL, driver);
+}
