@@ -23,7 +23,7 @@ build_packages=(gcc libc6-dev make cmake pkgconf libibverbs-dev librdmacm-dev li
 lab_packages=(qemu-system-x86 busybox-static kmod cpio xz-utils iproute2 rdma-core ibverbs-providers perftest)
 # Real applications for the scenarios.
 test_packages=(valgrind strace shellcheck spin ibverbs-utils rdmacm-utils libfabric-bin ucx-utils
-	openmpi-bin libopenmpi-dev python3-pyverbs)
+	openmpi-bin libopenmpi-dev python3-pyverbs gcc-multilib)
 
 # install_missing PACKAGE...
 install_missing() {
