@@ -47,8 +47,9 @@ static wide member_on_device(const struct books *books, unsigned member, unsigne
 	return granted;
 }
 
-/* All limits above a lease, the narrowest scope first. */
-static void levels_of(const struct books *books, unsigned lease, unsigned kind,
+/* All limits above a lease, the narrowest scope first; with or without the wishes of the
+ * process's environment, which may lower them. */
+static void levels_of(const struct books *books, unsigned lease, unsigned kind, bool wishes,
 		      struct level ret[LEDGER_SCOPES])
 {
 	const struct book_lease *row = &books->file->lease[lease];
@@ -72,26 +73,23 @@ static void levels_of(const struct books *books, unsigned lease, unsigned kind,
 					    books->host.device[device].limit[kind], false, true };
 	ret[SCOPE_HOST] = (struct level){ SCOPE_HOST, books->host.total.granted[kind],
 					  books->host.total.limit[kind], false, true };
+	if (!wishes)
+		return;
 	lower(&ret[SCOPE_PROCESS], member->process_limit[kind],
 	      member->process_defaults >> kind & 1);
 	lower(&ret[SCOPE_DEVICE], row->device_limit[kind], false);
 	lower(&ret[SCOPE_HOST], member->host_limit[kind], member->host_defaults >> kind & 1);
 }
 
-/* Only limits of the policy: a wish asks nothing of others. */
-static bool over_policy(const struct level *level)
-{
-	return !level->own && level->granted > level->limit;
-}
-
-/* Whether more is granted on a lease than some limit above it allows. */
+/* Whether more is granted on a lease than some limit of the policy above it allows; a wish
+ * asks nothing of others. */
 static bool is_draining(const struct books *books, unsigned lease, unsigned kind)
 {
 	struct level level[LEDGER_SCOPES];
 
-	levels_of(books, lease, kind, level);
+	levels_of(books, lease, kind, false, level);
 	for (int i = 0; i < LEDGER_SCOPES; i++)
-		if (over_policy(&level[i]))
+		if (level[i].granted > level[i].limit)
 			return true;
 	return false;
 }
@@ -293,7 +291,7 @@ static uint64_t increase(const struct books *books, const struct grants_need *ne
 
 /* The first kind of the need that a limit is in the way of, and that limit; its count if
  * there is none. */
-static unsigned obstacle(const struct books *books, const struct grants_need *need,
+static unsigned obstacle(const struct books *books, const struct grants_need *need, bool wishes,
 			 struct level *ret_level)
 {
 	struct level level[LEDGER_SCOPES];
@@ -301,7 +299,7 @@ static unsigned obstacle(const struct books *books, const struct grants_need *ne
 	for (unsigned i = 0; i < need->count; i++) {
 		uint64_t more = increase(books, need, i);
 
-		levels_of(books, need->lease, need->kind[i], level);
+		levels_of(books, need->lease, need->kind[i], wishes, level);
 		for (int scope = 0; more && scope < LEDGER_SCOPES; scope++)
 			if (more > room(&level[scope])) {
 				*ret_level = level[scope];
@@ -319,12 +317,12 @@ static uint64_t bonus(const struct books *books, const struct grants_need *need,
 	uint64_t more = increase(books, need, i), extra = need->total[i];
 	struct level level[LEDGER_SCOPES];
 
-	if (need->exact)
+	if (need->exact || need->bare)
 		return 0;
 	if (extra < chunk)
 		extra = chunk;
 	extra = min(extra, BOOKS_GRANT_MOST - need->total[i]);
-	levels_of(books, need->lease, kind, level);
+	levels_of(books, need->lease, kind, true, level);
 	for (int scope = 0; scope < LEDGER_SCOPES; scope++) {
 		uint64_t rest = room(&level[scope]) - more;
 
@@ -368,8 +366,9 @@ bool grants_held(const struct books *books, unsigned lease)
 	return false;
 }
 
-int grants_need(struct books *books, const struct grants_need *need,
-		struct ledger_refusal *ret_refusal)
+/* Takes credit back until nothing is in the way of the need, or what is will not go away. */
+static int make_room(struct books *books, const struct grants_need *need, bool wishes,
+		     struct ledger_refusal *ret_refusal)
 {
 	const struct lease_view *view = &books->view[need->lease];
 	struct range range = { 0, view->tenant, view->member, view->device };
@@ -378,9 +377,8 @@ int grants_need(struct books *books, const struct grants_need *need,
 	struct level blocking;
 	unsigned i;
 
-	for (i = 0; i < need->count; i++)
-		held_settle(books, need->lease, need->kind[i]);
-	for (unsigned round = 0; (i = obstacle(books, need, &blocking)) < need->count; round++) {
+	for (unsigned round = 0; (i = obstacle(books, need, wishes, &blocking)) < need->count;
+	     round++) {
 		if (!moved || round == ROUNDS) {
 			*ret_refusal = (struct ledger_refusal){
 				.scope = blocking.scope,
@@ -395,9 +393,35 @@ int grants_need(struct books *books, const struct grants_need *need,
 		range.scope = blocking.scope;
 		moved = sweep(books, &range, need->kind[i], false);
 	}
-	for (i = 0; i < need->count; i++)
-		grant(books, need, i);
 	return 0;
+}
+
+int grants_need(struct books *books, const struct grants_need *asked,
+		struct ledger_refusal *ret_refusal)
+{
+	const struct book_member *member = &books->file->member[books->view[asked->lease].member];
+	struct grants_need need = *asked;
+	int result;
+
+	for (unsigned i = 0; i < need.count; i++)
+		held_settle(books, need.lease, need.kind[i]);
+	result = make_room(books, &need, true, ret_refusal);
+	/* A process that only counts what is over its own limits takes it all the same: then it
+	 * is granted, within the policy's, or it would count against nobody. */
+	if (result == LEDGER_REFUSED && ret_refusal->own && member->own_mode != MODE_ENFORCE) {
+		struct ledger_refusal of_policy;
+
+		need.bare = true; /* the next one is to be told of, too */
+		if (make_room(books, &need, false, &of_policy) == LEDGER_REFUSED) {
+			*ret_refusal = of_policy;
+			return LEDGER_REFUSED;
+		}
+	} else if (result == LEDGER_REFUSED) {
+		return result;
+	}
+	for (unsigned i = 0; i < need.count; i++)
+		grant(books, &need, i);
+	return result;
 }
 
 /* ---- limits that changed */

@@ -18,9 +18,11 @@ struct grants_need {
 	uint64_t total[COST_KINDS];
 	uint64_t wanted[COST_KINDS];
 	bool exact; /* not a unit more; what is over comes back */
+	bool bare;  /* without credit, but what there is stays */
 };
 
-/* 0: granted, all of it. LEDGER_REFUSED: nothing was, and why. */
+/* 0: granted, all of it. LEDGER_REFUSED: nothing was, and why; but if that is a limit of the
+ * process's own, which it does not enforce, then it was granted all the same. */
 int grants_need(struct books *books, const struct grants_need *need,
 		struct ledger_refusal *ret_refusal);
 

@@ -551,6 +551,17 @@ static void drive_modes(void)
 	expect("exactly:64", "LIMITS=process:qp=1\nMODE=warn");
 	CHECK(collector_set("default", "mode = enforce\n") == 0);
 	expect("exactly:2", "MODE=audit");
+	/* Who lets itself pass its own limit is still held to the tenant's. */
+	expect("exactly:2", "LIMITS=process:qp=0\nMODE=audit");
+	expect("exactly:2", "LIMITS=process:qp=1\nMODE=warn");
+	expect("exactly:2", "TRANSPORT=socket\nLIMITS=process:qp=0\nMODE=audit");
+	words_clear();
+	pid = spawn_start("exactly:2w", "TRANSPORT=lease\nQUIET=1\nLIMITS=process:qp=0\nMODE=audit");
+	wait_for(WORD_READY, 1);
+	CHECK(collector_tenant("default").granted[KIND_qp] == 2);
+	expect("exactly:0", "");
+	kill(pid, SIGKILL);
+	spawn_wait(pid);
 	collector_stop();
 }
 
@@ -749,7 +760,7 @@ static void drive_versions(void)
 	CHECK(strstr(text, "is damaged") && strstr(text, "exit 1"), "%s", text);
 	wrong.version = 9;
 	CHECK(proto_check(&wrong, PROTO_REQUEST_MAX, problem, sizeof(problem)) == -EPROTO);
-	CHECK(strstr(problem, "9") && strstr(problem, "1"), "%s", problem);
+	CHECK(strstr(problem, "version 9") && strstr(problem, "version 2"), "%s", problem);
 }
 
 static void drive(void)
