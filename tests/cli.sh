@@ -13,6 +13,7 @@ sources=${SOURCE_DIRECTORY:-$here/..}
 documents=$work/documents # every JSON document that was seen
 chmod 711 "$work"
 export RDMA_COLLECTOR_SOCKET=$work/socket RDMA_COLLECTOR_STATE=$work/state
+export RDMA_MONITOR_DIRECTORY=$work/monitor # and not the host's, if it has one
 export LC_ALL=C.UTF-8
 unset NO_COLOR RDMA_INTERCEPT_LIBRARY
 
@@ -511,6 +512,80 @@ kill "$follower"
 follower=$!
 workers+=("$follower")
 check "events -f: for people" soon grep -qE ' left +ours +' "$work/follow.text"
+
+# -- what the kernel has
+monitor=$RDMA_MONITOR_DIRECTORY
+counts() {
+	"$build/tests/kernel_file" "$monitor" "$@"
+}
+check "status: no monitor" exits 0 status
+check "status: says so" grep -qE "^monitor +none; $monitor: no rdma_monitor" "$work/out"
+check "doctor: no monitor" exits 0 doctor
+check "doctor: what to do" grep -qE '^WARN +monitor +.*no rdma_monitor.*start it with: rdma_monitor --keep$' "$work/out"
+check "doctor: as JSON" answers doctor
+worker_start two
+check "a guarded QP" ask two qp ok
+pid=${pid_two:?}
+sleep 1000 &
+bare=$!
+workers+=("$bare")
+check "a monitor that has nothing to tell" counts 1
+watched() {
+	exits 0 status && grep -qE "^monitor +$1\$" "$work/out"
+}
+check "status: its mode" soon watched fentry
+check "doctor: watched" exits 0 doctor
+check "doctor: by what" grep -qE '^OK +monitor +the kernel is watched by fentry$' "$work/out"
+check "a monitor that sees more" counts 1 "$bare" "$device" raw qp 7 "$bare" "$device" raw mr_bytes 3145728 \
+	"$pid" "$device" worker qp 4
+check "status: one is uncovered" soon watched 'fentry, 1 uncovered.*'
+check "status: and one drifts" soon watched 'fentry, 1 uncovered, 1 drifting'
+check "status: whose" grep -qE '^ours +enforce +1 .* 1/5 \(11\).* UNCOVERED, DRIFT$' "$work/out"
+check "status: the host" grep -qE '^ +1 .* 1/100 \(11\)' "$work/out"
+check "status: as JSON" answers status
+check "status: the monitor in it" says out '"monitor":{"mode":"fentry","problem":null,"uncovered":1,"drifting":1,"lost_objects":0,"lost_rows":0,"observed":["ctx",'
+check "status: the state in it" says out '"state":["uncovered","drift"]'
+check "show process: both" exits 0 show process
+check "show process: uncovered" grep -qE "^ *$bare +raw +$(id -u) +ours +enforce .* 0/5 \(7\) .*0 \(3M\).* UNCOVERED\$" "$work/out"
+check "show process: drift" grep -qE "^ *$pid +test_shm_versio .* 1/5 \(4\) .* DRIFT\$" "$work/out"
+check "show process: as JSON" answers show process
+check "show process: states" says out '"state":["uncovered"]'
+check "show process: one" exits 0 show process "$pid"
+check "show process: titles" grep -qE '^DEVICE +KIND +USED +KERNEL +DRIFT +LEASED' "$work/out"
+check "show process: beside each other" grep -qE '^ +qp +1 +4 +\+3 ' "$work/out"
+check "show process: on the device" grep -qE "^$device +qp +1 +4 " "$work/out"
+check "show process: one as JSON" answers show process "$pid"
+check "show process: exactly" says out '"qp":{"used":1,"kernel":4,"drift":3,'
+check "show process: an uncovered one" exits 0 show process "$bare"
+check "show process: its bytes" grep -qE "^$device +mr_bytes +0 +3M " "$work/out"
+check "show tenant: the sum" exits 0 show tenant ours
+check "show tenant: and what differs" grep -qE '^ +qp +1 +11 +\+3 ' "$work/out"
+check "show kind: the largest first" exits 0 show kind qp
+first_process() {
+	grep -A1 '^ *PID ' "$work/out" | grep -qE "^ *$1 "
+}
+check "show kind: the uncovered one" first_process "$bare"
+check "show device: what is there" exits 0 show device "$device"
+check "show device: who" grep -qE "^ *$bare +raw .* 0/?[^ ]* \(7\).* UNCOVERED\$" "$work/out"
+check "show device: as JSON" answers show device "$device"
+check "events: uncovered" exits 0 events
+check "events: why" grep -qE " uncovered +ours +$bare +- +raw: the library is not loaded\$" "$work/out"
+check "events: drift" grep -qE " drift +ours +$pid +- +the kernel has more or less than the books: .*qp \+3" "$work/out"
+check "events: as JSON" answers events
+check "doctor: uncovered" exits 0 doctor
+check "doctor: how many" grep -qE '^WARN +monitor +watching by fentry; processes uncovered: 1, drifting: 1; ' "$work/out"
+check "a monitor that lost something" counts lost
+check "status: as well" soon watched 'fentry, 7 objects lost'
+check "doctor: that is bad" exits 1 doctor
+check "doctor: and why" grep -qE '^FAIL +monitor +watching by fentry, and 7 objects found no room' "$work/out"
+rm -r "$monitor"
+check "no monitor any more" soon watched "none; $monitor: no rdma_monitor is loaded"
+check "show process: no column then" exits 0 show process "$pid"
+check "show process: not even a title" not says out KERNEL
+check "show process: null in JSON" answers show process "$pid"
+check "show process: indeed" says out '"qp":{"used":1,"kernel":null,"drift":null,'
+worker_end two quit
+kill "$bare"
 
 # -- names that are no names
 evil=$'\e[31m"red"'

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/capability.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -249,6 +250,32 @@ static void check_policy(const struct facts *facts, struct finding *finding)
 		find(finding, &fine, NULL, "%s is in force", facts->pong.policy);
 }
 
+static void check_monitor(const struct facts *facts, struct finding *finding)
+{
+	static const char unseen[] =
+		"programs without the library are not seen; start it with: rdma_monitor --keep";
+	const struct proto_pong *pong = &facts->pong;
+
+	if (facts->answer)
+		return;
+	if (pong->monitor_problem[0])
+		find(finding, &doubtful, unseen, "%s", pong->monitor_problem);
+	else if (pong->lost_objects)
+		find(finding, &broken, "start rdma_monitor again, which counts anew",
+		     "watching by %s, and %" PRIu64 " objects found no room and are not counted",
+		     pong->monitor, pong->lost_objects);
+	else if (pong->uncovered || pong->drifting)
+		find(finding, &doubtful, "'" CLI_NAME " show process' tells which",
+		     "watching by %s; processes uncovered: %" PRIu32 ", drifting: %" PRIu32,
+		     pong->monitor, pong->uncovered, pong->drifting);
+	else if (pong->lost_rows)
+		find(finding, &doubtful, "they are counted for the host only",
+		     "watching by %s, and there was no room for the owners of %" PRIu64 " objects",
+		     pong->monitor, pong->lost_rows);
+	else
+		find(finding, &fine, NULL, "the kernel is watched by %s", pong->monitor);
+}
+
 /* ---- the host */
 
 /* The names in a directory, with spaces between, and how many. */
@@ -372,6 +399,7 @@ static const struct {
 	{ "socket", check_socket },
 	{ "protocol", check_protocol },
 	{ "policy", check_policy },
+	{ "monitor", check_monitor },
 	{ "devices", check_devices },
 	{ "nodes", check_nodes },
 	{ "memlock", check_memlock },
@@ -394,6 +422,8 @@ int command_doctor(const struct cli *cli)
 	proto_text(facts.pong.version);
 	proto_text(facts.pong.policy);
 	proto_text(facts.pong.problem);
+	proto_text(facts.pong.monitor);
+	proto_text(facts.pong.monitor_problem);
 	for (unsigned i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
 		struct finding *finding = list_add(&findings);
 

@@ -24,6 +24,8 @@ static const struct event_type {
 	[EVENT_LIMITS] = { "limits", NULL, false },
 	[EVENT_RELOADED] = { "reloaded", NULL, false },
 	[EVENT_RELOAD_FAILED] = { "reload_failed", COLOUR_BAD, false },
+	[EVENT_UNCOVERED] = { "uncovered", COLOUR_BAD, false },
+	[EVENT_DRIFT] = { "drift", COLOUR_BAD, false },
 };
 
 static const struct event_type *type_of(uint32_t type)

@@ -2,6 +2,7 @@
 /* The forms of fields that are not special to one subcommand; see form.h. */
 #include "cli/form.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -299,7 +300,7 @@ json_t *form_set_json(const struct form *form, const void *field)
 	uint32_t set = *(const uint32_t *)field;
 
 	for (unsigned bit = 0; bit < form->count; bit++)
-		if (set >> bit & 1)
+		if (set >> bit & 1 && form->names[bit])
 			json_array_append_new(names, form_json_text(form->names[bit]));
 	return names;
 }
@@ -309,9 +310,15 @@ void form_set_show(const struct form *form, const void *field, struct cell *ret_
 	char text[256] = "";
 	uint32_t set = *(const uint32_t *)field;
 
-	for (unsigned bit = 0; bit < form->count; bit++)
-		if (set >> bit & 1)
-			snprintf(strchr(text, '\0'), sizeof(text) - strlen(text), "%s%s",
-				 *text ? ", " : "", form->names[bit]);
-	cell_print(ret_cell, NULL, "%s", text);
+	for (unsigned bit = 0; bit < form->count; bit++) {
+		char *end = strchr(text, '\0');
+
+		if (!(set >> bit & 1) || !form->names[bit])
+			continue;
+		snprintf(end, sizeof(text) - strlen(text), "%s%s", *text ? ", " : "",
+			 form->names[bit]);
+		for (; form->loud >> bit & 1 && *end; end++)
+			*end = (char)toupper((unsigned char)*end);
+	}
+	cell_print(ret_cell, set & form->loud ? COLOUR_BAD : NULL, "%s", text);
 }

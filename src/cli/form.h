@@ -40,6 +40,7 @@ struct form {
 	const char *nothing; /* what stands for an empty text */
 	const char *const *names;
 	unsigned count; /* of the names */
+	uint32_t loud;	/* bits of a set that stand out */
 };
 
 /* An amount of a kind; of no kind: there is none. */
@@ -68,7 +69,8 @@ void form_text_show(const struct form *form, const void *field, struct cell *ret
 json_t *form_text_json(const struct form *form, const void *field);
 void form_string_show(const struct form *form, const void *field, struct cell *ret_cell);
 
-/* a uint32_t that is a place in names, and one whose bits are. */
+/* a uint32_t that is a place in names, and one whose bits are; those without a name are not
+ * spoken of. */
 void form_name_show(const struct form *form, const void *field, struct cell *ret_cell);
 json_t *form_name_json(const struct form *form, const void *field);
 void form_set_show(const struct form *form, const void *field, struct cell *ret_cell);

@@ -10,12 +10,14 @@
 
 /* ---- forms and columns */
 
-/* In the order of the bits of proto_row.flags. */
-static const char *const state_names[] = { "draining", "orphan",  "unattached",
-					   "socket",   "runtime", "removed" };
+/* In the order of the bits of proto_row.flags. Of ROW_WATCHED the shares tell. */
+static const char *const state_names[] = { "draining", "orphan",  "unattached", "socket",
+					   "runtime",  "removed", "uncovered",	"drift",
+					   NULL,       "inactive" };
 
 _Static_assert(ROW_DRAINING == 1 << 0 && ROW_ORPHAN == 1 << 1 && ROW_UNATTACHED == 1 << 2 &&
-		       ROW_SOCKET == 1 << 3 && ROW_RUNTIME == 1 << 4 && ROW_REMOVED == 1 << 5,
+		       ROW_SOCKET == 1 << 3 && ROW_RUNTIME == 1 << 4 && ROW_REMOVED == 1 << 5 &&
+		       ROW_UNCOVERED == 1 << 6 && ROW_DRIFT == 1 << 7 && ROW_LIBRARY == 1 << 9,
 	       "a name for each bit");
 
 static const struct form form_state = {
@@ -23,6 +25,7 @@ static const struct form form_state = {
 	.json = form_set_json,
 	.names = state_names,
 	.count = sizeof(state_names) / sizeof(state_names[0]),
+	.loud = ROW_UNCOVERED | ROW_DRIFT,
 };
 
 /* How close a share is to its limit: full, or four fifths of it. */
@@ -53,8 +56,51 @@ static void mark_show(const struct form *form, const void *field, struct cell *r
 
 static const struct form form_mark = { .show = mark_show };
 
+/* Without a monitor there is no column. */
+static void kernel_show(const struct form *form, const void *field, struct cell *ret_cell)
+{
+	const struct amount *kernel = field;
+	char text[AMOUNT_TEXT];
+
+	cell_print(ret_cell, NULL, "%s", kernel->kind ? amount_text(kernel, text) : "");
+}
+
+static json_t *kernel_json(const struct form *form, const void *field)
+{
+	return form_amount.json(&form_amount, field);
+}
+
+static const struct form form_kernel = { .show = kernel_show, .json = kernel_json, .right = true };
+
+/* Of the share as a whole, since zero means something only where the kernel is watched. */
+static void drift_show(const struct form *form, const void *field, struct cell *ret_cell)
+{
+	const struct share *share = field;
+	struct amount size = { (uint64_t)llabs(share->drift), share->kernel.kind };
+	char text[AMOUNT_TEXT];
+
+	if (!size.kind || !size.value)
+		cell_print(ret_cell, NULL, "%s", "");
+	else
+		cell_print(ret_cell, COLOUR_BAD, "%c%s", share->drift < 0 ? '-' : '+',
+			   amount_text(&size, text));
+}
+
+static json_t *drift_json(const struct form *form, const void *field)
+{
+	const struct share *share = field;
+
+	return share->kernel.kind && share->kernel.value != PROTO_UNKNOWN ?
+		       cli_memory(json_integer(share->drift)) :
+		       json_null();
+}
+
+static const struct form form_drift = { .show = drift_show, .json = drift_json, .right = true };
+
 static const struct column share_columns[] = {
 	COLUMN(struct share, used, "used", "used", form_amount),
+	COLUMN(struct share, kernel, "kernel", "kernel", form_kernel),
+	{ .key = "drift", .title = "drift", .form = &form_drift },
 	COLUMN(struct share, leased, "leased", "leased", form_amount),
 	COLUMN(struct share, peak, "peak", "peak", form_amount),
 	COLUMN(struct share, limit, "limit", "limit", form_amount),
@@ -64,17 +110,27 @@ static const struct column share_columns[] = {
 	COLUMNS_END,
 };
 
-/* A share in one cell: the mark, what is used, and the limit if there is one. */
+/* Whether the kernel is known to have something else than the books say. */
+static bool share_differs(const struct share *share)
+{
+	return share->kernel.kind && share->kernel.value != PROTO_UNKNOWN &&
+	       (share->drift || (share->uncovered && share->kernel.value != share->used.value));
+}
+
+/* A share in one cell: the mark, what is used, the limit if there is one, and what the kernel
+ * has if that is something else. */
 static void share_show(const struct form *form, const void *field, struct cell *ret_cell)
 {
 	const struct share *share = field;
 	const struct mark *mark = mark_of(share);
 	bool limited = share->limit.value != PROTO_UNLIMITED;
-	char used[AMOUNT_TEXT], limit[AMOUNT_TEXT];
+	char used[AMOUNT_TEXT], limit[AMOUNT_TEXT], kernel[AMOUNT_TEXT];
+	bool differs = share_differs(share);
 
-	cell_print(ret_cell, mark->colour, "%s%s%s%s%s", mark->text, *mark->text ? " " : "",
-		   amount_text(&share->used, used), limited ? "/" : "",
-		   limited ? amount_text(&share->limit, limit) : "");
+	cell_print(ret_cell, differs ? COLOUR_BAD : mark->colour, "%s%s%s%s%s%s%s%s", mark->text,
+		   *mark->text ? " " : "", amount_text(&share->used, used), limited ? "/" : "",
+		   limited ? amount_text(&share->limit, limit) : "", differs ? " (" : "",
+		   differs ? amount_text(&share->kernel, kernel) : "", differs ? ")" : "");
 }
 
 static const struct form form_share = { .show = share_show, .right = true };
@@ -136,6 +192,9 @@ static struct share share_of(const struct proto_row *row, int kind)
 	return (struct share){
 		.kind = unit->name,
 		.used = { row->used[kind], unit },
+		.kernel = { row->kernel[kind], row->flags & ROW_WATCHED ? unit : NULL },
+		.drift = row->drift[kind],
+		.uncovered = row->flags & ROW_UNCOVERED,
 		.leased = { row->granted[kind], unit },
 		.peak = { row->peak[kind], unit },
 		.limit = { row->limit[kind], unit },
@@ -184,9 +243,18 @@ void owners_free(struct owners *owners)
 
 /* ---- showing */
 
+/* As the books say, or the kernel if that has more. */
+static uint64_t share_size(const struct share *share)
+{
+	bool known = share->kernel.kind && share->kernel.value != PROTO_UNKNOWN;
+
+	return known && share->kernel.value > share->used.value ? share->kernel.value :
+								  share->used.value;
+}
+
 static bool share_held(const struct share *share)
 {
-	return share->used.value || share->leased.value || share->refused;
+	return share_size(share) || share->leased.value || share->refused;
 }
 
 static bool share_matters(const struct share *share)
@@ -289,8 +357,8 @@ static int compare(const void *one, const void *other, void *kind)
 	const struct share *a = &((const struct owner *)one)->share[*(enum kind *)kind];
 	const struct share *b = &((const struct owner *)other)->share[*(enum kind *)kind];
 
-	if (a->used.value != b->used.value)
-		return a->used.value < b->used.value ? 1 : -1;
+	if (share_size(a) != share_size(b))
+		return share_size(a) < share_size(b) ? 1 : -1;
 	return (a->leased.value < b->leased.value) - (a->leased.value > b->leased.value);
 }
 

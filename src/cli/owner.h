@@ -18,6 +18,9 @@ struct share {
 	const char *kind;
 	const char *device; /* NULL: in total */
 	struct amount used;
+	struct amount kernel; /* of no kind: nobody watches it */
+	int64_t drift;	      /* kernel less used, where that lasts */
+	bool uncovered;	      /* what the kernel has is not all in the books */
 	struct amount leased;
 	struct amount peak;
 	struct amount limit;

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* status: the collector, and what each tenant uses of what it may. */
+/* status: the collector, how the kernel is watched, and what each tenant uses of what it may. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "cli/collector.h"
 #include "cli/owner.h"
 
@@ -15,6 +19,70 @@ static void problem_show(const struct form *form, const void *field, struct cell
 
 static const struct form form_problem = { .show = problem_show, .json = form_text_json };
 
+/* ---- the monitor: fields of the reply to PING */
+
+static json_t *observed_json(const struct form *form, const void *field)
+{
+	uint64_t observed = *(const uint64_t *)field;
+	json_t *kinds = cli_memory(json_array());
+
+	for (int kind = 0; kind < KIND_COUNT; kind++)
+		if (observed >> kind & 1)
+			json_array_append_new(kinds, form_json_text(kind_rows[kind].name));
+	return kinds;
+}
+
+static const struct form form_observed = { .json = observed_json };
+
+static const struct column monitor_columns[] = {
+	COLUMN(struct proto_pong, monitor, "mode", NULL, form_text),
+	COLUMN(struct proto_pong, monitor_problem, "problem", NULL, form_text),
+	COLUMN(struct proto_pong, uncovered, "uncovered", NULL, form_number),
+	COLUMN(struct proto_pong, drifting, "drifting", NULL, form_number),
+	COLUMN(struct proto_pong, lost_objects, "lost_objects", NULL, form_count),
+	COLUMN(struct proto_pong, lost_rows, "lost_rows", NULL, form_count),
+	COLUMN(struct proto_pong, observed, "observed", NULL, form_observed),
+	COLUMNS_END,
+};
+
+/* All of it in a line. */
+static void monitor_show(const struct form *form, const void *field, struct cell *ret_cell)
+{
+	const struct proto_pong *pong = field;
+	const struct {
+		uint64_t count;
+		const char *what;
+	} findings[] = {
+		{ pong->uncovered, "uncovered" },
+		{ pong->drifting, "drifting" },
+		{ pong->lost_objects, "objects lost" },
+		{ pong->lost_rows, "objects of unknown owners" },
+	};
+	char text[512];
+	bool any = false;
+
+	snprintf(text, sizeof(text), "%s%s%s", pong->monitor, pong->monitor_problem[0] ? "; " : "",
+		 pong->monitor_problem);
+	for (unsigned i = 0; i < sizeof(findings) / sizeof(findings[0]); i++) {
+		size_t length = strlen(text);
+
+		if (findings[i].count)
+			snprintf(text + length, sizeof(text) - length, ", %" PRIu64 " %s",
+				 findings[i].count, findings[i].what);
+		any = any || findings[i].count;
+	}
+	cell_print(ret_cell, any ? COLOUR_BAD : NULL, "%s", text);
+}
+
+static json_t *monitor_json(const struct form *form, const void *field)
+{
+	return table_json_record(monitor_columns, field);
+}
+
+static const struct form form_monitor = { .show = monitor_show, .json = monitor_json };
+
+/* ---- */
+
 static const struct column collector_columns[] = {
 	COLUMN(struct collector, pong.pid, "pid", "pid", form_pid),
 	COLUMN(struct collector, pong.uid, "uid", "uid", form_number),
@@ -27,6 +95,7 @@ static const struct column collector_columns[] = {
 	COLUMN(struct collector, pong.processes, "processes", NULL, form_number),
 	COLUMN(struct collector, pong.tenants, "tenants", NULL, form_number),
 	COLUMN(struct collector, pong.leases, "leases", "leases", form_number),
+	COLUMN(struct collector, pong, "monitor", "monitor", form_monitor),
 	COLUMNS_END,
 };
 
@@ -47,6 +116,8 @@ int command_status(const struct cli *cli)
 	proto_text(collector.pong.version);
 	proto_text(collector.pong.policy);
 	proto_text(collector.pong.problem);
+	proto_text(collector.pong.monitor);
+	proto_text(collector.pong.monitor_problem);
 	result = owners_ask(cli, MESSAGE_GET_STATS, NULL, &owners);
 	if (!result) {
 		host = &owners.in_total[ROW_HOST];

@@ -8,11 +8,15 @@
 #include <unistd.h>
 
 #include "collector/collector.h"
+#include "collector/drift.h"
 #include "collector/grants.h"
 #include "collector/subject.h"
 
-/* A user other than root gets no more than so much of a table that is getting full. */
-enum { SHARE_OF_TABLE = 2 };
+enum {
+	SHARE_OF_TABLE = 2,  /* a user other than root gets no more of one that is getting full */
+	ORPHAN_US = 1000000, /* how often orphans are looked for, */
+	SOON_US = 20000,     /* and while the kernel may be clearing up after them */
+};
 
 /* Whether an event is among those that a client chose. */
 static bool event_is_chosen(const void *request_body, const void *body)
@@ -54,6 +58,8 @@ static void answer_PING(struct collector *collector, const struct request *reque
 		pong.tenants += collector->books.tenant[i] != NULL;
 	snprintf(pong.policy, sizeof(pong.policy), "%s", collector->effective->file);
 	snprintf(pong.problem, sizeof(pong.problem), "%.500s", collector->problem);
+	truth_look(collector);
+	truth_describe(collector, &pong);
 	server_reply(request, 0, &pong, NULL, 0);
 }
 
@@ -75,7 +81,7 @@ static bool has_its_share(const struct books *books, uid_t uid)
 	return members >= BOOKS_MEMBERS / SHARE_OF_TABLE || leases >= LEASES_MAX / SHARE_OF_TABLE;
 }
 
-static const char *tenant_name_of(const struct collector *collector, const struct subject *subject)
+const char *collector_tenant_name(const struct collector *collector, const struct subject *subject)
 {
 	const struct policy_rule *rule = policy_match(collector->effective, &subject->policy);
 
@@ -103,6 +109,46 @@ void collector_member_ended(void *closure, unsigned member, enum member_end how)
 	member_event(closure, member, types[how]);
 }
 
+static void orphans_await(struct collector *collector, bool soon)
+{
+	sd_event_source_set_time_relative(collector->orphan_timer, soon ? SOON_US : ORPHAN_US);
+	sd_event_source_set_enabled(collector->orphan_timer, SD_EVENT_ONESHOT);
+}
+
+/* In how many microseconds orphans are looked at anyway. */
+static uint64_t orphans_due(const struct collector *collector)
+{
+	uint64_t now, due;
+	int enabled;
+
+	if (sd_event_source_get_enabled(collector->orphan_timer, &enabled) < 0 ||
+	    enabled == SD_EVENT_OFF ||
+	    sd_event_source_get_time(collector->orphan_timer, &due) < 0 ||
+	    sd_event_now(collector->event, CLOCK_MONOTONIC, &now) < 0)
+		return UINT64_MAX;
+	return due > now ? due - now : 0;
+}
+
+void collector_dispatch(struct collector *collector)
+{
+	unsigned before = collector->members.orphaned;
+	bool soon;
+
+	members_dispatch(&collector->members);
+	soon = collector->members.orphaned != before && truth_is_watching(&collector->truth);
+	/* Who comes and goes must not put off the next look. */
+	if (collector->members.orphans && orphans_due(collector) > (soon ? SOON_US : ORPHAN_US))
+		orphans_await(collector, soon);
+}
+
+void collector_orphans(struct collector *collector)
+{
+	bool soon = members_check_orphans(&collector->members);
+
+	if (collector->members.orphans)
+		orphans_await(collector, soon);
+}
+
 static void answer_HELLO(struct collector *collector, const struct request *request)
 {
 	const struct proto_hello *hello = request->body;
@@ -121,7 +167,8 @@ static void answer_HELLO(struct collector *collector, const struct request *requ
 		return;
 	}
 	subject_of_peer(&subject, request->fd, peer.pid, peer.uid, peer.gid);
-	snprintf(welcome.tenant, sizeof(welcome.tenant), "%s", tenant_name_of(collector, &subject));
+	snprintf(welcome.tenant, sizeof(welcome.tenant), "%s",
+		 collector_tenant_name(collector, &subject));
 	tenant = books_tenant(books, welcome.tenant);
 	if (tenant < 0)
 		member = tenant;
@@ -269,6 +316,35 @@ static void answer_NEED(struct collector *collector, const struct request *reque
 
 /* ---- rows */
 
+static const char *device_label(const struct collector *collector, unsigned device)
+{
+	const char *name = collector->books.file->device[device].name;
+
+	return name[0] ? name : "-";
+}
+
+static bool device_is_chosen(const struct proto_choose *choose, const char *name)
+{
+	return !choose->device[0] || !strcmp(choose->device, name);
+}
+
+/* What the kernel has of whom a row is about (NULL: nothing), and how that differs (NULL: not). */
+static void row_watch(const struct collector *collector, struct proto_row *row,
+		      const uint64_t *kernel, const int64_t *drift)
+{
+	uint64_t observed = truth_observed(&collector->truth);
+
+	if (!truth_is_watching(&collector->truth))
+		return;
+	row->flags |= ROW_WATCHED;
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+		row->kernel[kind] = !(observed >> kind & 1) ? PROTO_UNKNOWN :
+				    kernel		    ? kernel[kind] :
+							      0;
+		row->drift[kind] = drift ? drift[kind] : 0;
+	}
+}
+
 static void row_scope(struct proto_row *row, const struct scope *scope)
 {
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
@@ -286,7 +362,8 @@ static void row_scope(struct proto_row *row, const struct scope *scope)
 static bool scope_says_something(const struct scope *scope)
 {
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
-		if (scope->peak[kind] || scope->limit[kind] != SIZE_UNLIMITED)
+		if (scope->peak[kind] || scope->kernel[kind] ||
+		    scope->limit[kind] != SIZE_UNLIMITED)
 			return true;
 	return false;
 }
@@ -298,23 +375,24 @@ static void send_owner(struct collector *collector, const struct request *reques
 {
 	struct proto_row row = *head;
 
+	row.flags |= (owner->uncovered ? ROW_UNCOVERED : 0) | (owner->drifting ? ROW_DRIFT : 0);
 	row_scope(&row, &owner->total);
+	row_watch(collector, &row, owner->total.kernel, owner->drift);
 	if (tenant)
 		memcpy(row.process_limit, tenant->process_limit.total, sizeof(row.process_limit));
 	if (!choose->device[0])
 		server_row(request, &row);
 	for (unsigned device = 0; device < LEDGER_DEVICES; device++) {
-		const char *name = collector->books.file->device[device].name;
-
 		if (!scope_says_something(&owner->device[device]) ||
-		    (choose->device[0] && strcmp(choose->device, name[0] ? name : "-")))
+		    !device_is_chosen(choose, device_label(collector, device)))
 			continue;
 		row = *head;
 		row_scope(&row, &owner->device[device]);
+		row_watch(collector, &row, owner->device[device].kernel, NULL);
 		if (tenant)
 			memcpy(row.process_limit, tenant->process_limit.device[device],
 			       sizeof(row.process_limit));
-		snprintf(row.device, sizeof(row.device), "%s", name[0] ? name : "-");
+		snprintf(row.device, sizeof(row.device), "%s", device_label(collector, device));
 		server_row(request, &row);
 	}
 }
@@ -389,20 +467,49 @@ static uint64_t member_limit(const struct books *books, unsigned member, unsigne
 	return policy < row->process_limit[kind] ? policy : row->process_limit[kind];
 }
 
+/* A process on a device, of whose leases there nothing is said. */
+static struct proto_row row_on_device(const struct collector *collector,
+				      const struct proto_row *head, const struct tenant *tenant,
+				      unsigned device, const uint64_t *kernel)
+{
+	struct proto_row row = *head;
+
+	snprintf(row.device, sizeof(row.device), "%s", device_label(collector, device));
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+		row.limit[kind] = tenant->process_limit.device[device][kind];
+		row.process_limit[kind] = PROTO_UNLIMITED;
+	}
+	row_watch(collector, &row, kernel, NULL);
+	return row;
+}
+
+/* On the devices of the set, what the kernel has and the books know nothing of. */
+static void send_unbooked(struct collector *collector, const struct request *request,
+			  const struct proto_row *head, const struct tenant *tenant,
+			  const struct proto_choose *choose, uint32_t devices,
+			  uint64_t kernel[LEDGER_DEVICES][KIND_COUNT])
+{
+	for (unsigned device = 0; device < LEDGER_DEVICES; device++)
+		if (devices >> device & 1 &&
+		    device_is_chosen(choose, device_label(collector, device))) {
+			struct proto_row row =
+				row_on_device(collector, head, tenant, device, kernel[device]);
+
+			server_row(request, &row);
+		}
+}
+
 static void send_lease(struct collector *collector, const struct request *request,
-		       const struct proto_row *head, unsigned lease, const char *device_name)
+		       const struct proto_row *head, unsigned lease, const uint64_t *kernel)
 {
 	const struct books *books = &collector->books;
 	const struct lease_view *view = &books->view[lease];
-	struct proto_row row = *head;
+	struct proto_row row =
+		row_on_device(collector, head, books->tenant[view->tenant], view->device, kernel);
 
-	snprintf(row.device, sizeof(row.device), "%s", device_name);
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
 		row.used[kind] = row.peak[kind] = grants_shown(books, lease, kind);
 		row.granted[kind] = books->file->lease[lease].granted[kind];
-		row.limit[kind] =
-			books->tenant[view->tenant]->process_limit.device[view->device][kind];
-		row.process_limit[kind] = PROTO_UNLIMITED;
 	}
 	server_row(request, &row);
 }
@@ -414,6 +521,10 @@ static bool send_member(struct collector *collector, const struct request *reque
 	const struct books *books = &collector->books;
 	const struct book_member *person = &books->file->member[member];
 	const struct member *beside = &books->member[member];
+	const struct truth_process *found = truth_of_member(collector, member);
+	const int64_t *drift = drift_of(collector, member);
+	uint64_t kernel[LEDGER_DEVICES][KIND_COUNT];
+	uint32_t devices = found ? truth_devices(&collector->truth, found, kernel) : 0;
 	struct proto_row head = { .scope = ROW_PROCESS,
 				  .flags = member_flags(books, member),
 				  .mode = books->tenant[person->tenant]->table->mode,
@@ -432,17 +543,91 @@ static bool send_member(struct collector *collector, const struct request *reque
 		total.limit[kind] = member_limit(books, member, kind);
 		total.process_limit[kind] = PROTO_UNLIMITED;
 	}
+	total.flags |= drift ? ROW_DRIFT : 0;
+	row_watch(collector, &total, found ? found->kernel : NULL, drift);
 	if (!choose->device[0] && !server_row(request, &total))
 		return false;
 	for (uint32_t lease = beside->leases; lease != BOOKS_NOBODY;
 	     lease = books->view[lease].next_of_member) {
-		const char *name = books->file->device[books->view[lease].device].name;
+		unsigned device = books->view[lease].device;
+		bool there = devices >> device & 1;
 
-		name = name[0] ? name : "-";
-		if (!choose->device[0] || !strcmp(choose->device, name))
-			send_lease(collector, request, &head, lease, name);
+		if (device_is_chosen(choose, device_label(collector, device)))
+			send_lease(collector, request, &head, lease, there ? kernel[device] : NULL);
+		devices &= ~(1u << device);
 	}
+	send_unbooked(collector, request, &head, books->tenant[person->tenant], choose, devices,
+		      kernel);
 	return true;
+}
+
+/* A process that is not registered, and has something in the kernel. */
+static bool send_uncovered(struct collector *collector, const struct request *request,
+			   const struct truth_process *process, const struct proto_choose *choose)
+{
+	const struct books *books = &collector->books;
+	const struct tenant *tenant = books->tenant[process->tenant];
+	uint64_t kernel[LEDGER_DEVICES][KIND_COUNT];
+	uint32_t devices = truth_devices(&collector->truth, process, kernel);
+	struct proto_row head = { .scope = ROW_PROCESS,
+				  .flags = ROW_UNCOVERED | (process->library > 0 ? ROW_LIBRARY : 0),
+				  .mode = tenant->table->mode,
+				  .pid = process->pid,
+				  .uid = process->uid };
+	struct proto_row total;
+
+	snprintf(head.tenant, sizeof(head.tenant), "%s", books->file->tenant[process->tenant].name);
+	snprintf(head.command, sizeof(head.command), "%s", process->command);
+	total = head;
+	memcpy(total.limit, tenant->process_limit.total, sizeof(total.limit));
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		total.process_limit[kind] = PROTO_UNLIMITED;
+	row_watch(collector, &total, process->kernel, NULL);
+	if (!choose->device[0] && !server_row(request, &total))
+		return false;
+	send_unbooked(collector, request, &head, tenant, choose, devices, kernel);
+	return true;
+}
+
+static bool process_is_chosen(const struct collector *collector, const struct proto_choose *choose,
+			      pid_t pid, unsigned tenant)
+{
+	return (!choose->pid || choose->pid == pid) &&
+	       (!choose->tenant[0] ||
+		!strcmp(choose->tenant, collector->books.file->tenant[tenant].name));
+}
+
+static bool send_members(struct collector *collector, const struct request *request,
+			 const struct proto_choose *choose)
+{
+	const struct book_file *file = collector->books.file;
+
+	for (unsigned i = 0; i < file->members_high; i++)
+		if (file->member[i].state == BOOK_TAKEN &&
+		    process_is_chosen(collector, choose, file->member[i].pid,
+				      file->member[i].tenant) &&
+		    !send_member(collector, request, i, choose))
+			return false;
+	return true;
+}
+
+static void send_strangers(struct collector *collector, const struct request *request,
+			   const struct proto_choose *choose)
+{
+	const struct truth_process *process;
+	unsigned cursor = 0;
+
+	while ((process = truth_uncovered(&collector->truth, &cursor)))
+		if (process_is_chosen(collector, choose, process->pid, process->tenant) &&
+		    !send_uncovered(collector, request, process, choose))
+			return;
+}
+
+/* What there is to be seen, as it is at this moment. */
+static void measure(struct collector *collector)
+{
+	grants_measure(&collector->books);
+	truth_look(collector);
 }
 
 static struct proto_choose choice(const struct request *request)
@@ -458,7 +643,7 @@ static void answer_GET_STATS(struct collector *collector, const struct request *
 {
 	struct proto_choose choose = choice(request);
 
-	grants_measure(&collector->books);
+	measure(collector);
 	if (!choose.tenant[0])
 		send_host(collector, request, &choose);
 	send_tenants(collector, request, &choose);
@@ -468,16 +653,10 @@ static void answer_GET_STATS(struct collector *collector, const struct request *
 static void answer_GET_PROC_STATS(struct collector *collector, const struct request *request)
 {
 	struct proto_choose choose = choice(request);
-	const struct book_file *file = collector->books.file;
 
-	grants_measure(&collector->books);
-	for (unsigned i = 0; i < file->members_high; i++)
-		if (file->member[i].state == BOOK_TAKEN &&
-		    (!choose.pid || file->member[i].pid == choose.pid) &&
-		    (!choose.tenant[0] ||
-		     !strcmp(choose.tenant, file->tenant[file->member[i].tenant].name)))
-			if (!send_member(collector, request, i, &choose))
-				break;
+	measure(collector);
+	if (send_members(collector, request, &choose))
+		send_strangers(collector, request, &choose);
 	server_end(request);
 }
 
@@ -485,7 +664,7 @@ static void answer_GET_DEVICE(struct collector *collector, const struct request 
 {
 	struct proto_choose choose = choice(request);
 
-	grants_measure(&collector->books);
+	measure(collector);
 	send_host(collector, request, &choose);
 	send_tenants(collector, request, &choose);
 	server_end(request);
@@ -495,7 +674,7 @@ static void answer_TENANT_LIST(struct collector *collector, const struct request
 {
 	struct proto_choose choose = choice(request);
 
-	grants_measure(&collector->books);
+	measure(collector);
 	send_tenants(collector, request, &choose);
 	server_end(request);
 }
@@ -655,7 +834,7 @@ void answer(void *closure, const struct request *request)
 	struct collector *collector = closure;
 
 	/* Who has just ended must not count any more for those that ask now. */
-	members_dispatch(&collector->members);
+	collector_dispatch(collector);
 	if (request->message->access == ACCESS_ADMIN &&
 	    !server_is_admin(request, collector->effective->admin_group)) {
 		server_fail(

@@ -106,11 +106,15 @@ struct scope {
 	wide used[KIND_COUNT]; /* as grants_measure found it last, */
 	wide peak[KIND_COUNT]; /* and the most that it found */
 	uint64_t refused[KIND_COUNT];
+	uint64_t kernel[KIND_COUNT]; /* what the kernel has, as truth.c found it last */
 };
 
 struct owner {
 	struct scope total;
 	struct scope device[LEDGER_DEVICES];
+	/* By truth.c: differences that last, and of how many processes; and who is not registered. */
+	int64_t drift[KIND_COUNT];
+	unsigned drifting, uncovered;
 };
 
 struct tenant {
@@ -133,6 +137,9 @@ struct member {
 	uint32_t leases; /* the first, chained */
 	uint32_t next_of_pid;
 	bool orphan;		   /* has ended, but a child still has its descriptors */
+	bool orphan_told;	   /* and everybody knows */
+	uint8_t nothing;	   /* so often in a row the kernel had nothing of it any more */
+	uint64_t ended_ns;	   /* of an orphan; CLOCK_MONOTONIC */
 	wide granted[KIND_COUNT];  /* over its leases */
 	uint64_t used[KIND_COUNT]; /* as in struct scope */
 	uint64_t peak[KIND_COUNT];

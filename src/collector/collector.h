@@ -15,8 +15,11 @@
 #include "collector/members.h"
 #include "collector/policy.h"
 #include "collector/server.h"
+#include "collector/truth.h"
 
 #define COLLECTOR_TENANT "default" /* of processes that no rule names */
+
+struct subject;
 
 struct collector {
 	struct log log;
@@ -25,6 +28,7 @@ struct collector {
 	struct books books;
 	struct members members;
 	struct events events;
+	struct truth truth;
 	/* What is said in three places, each over the one before, and what comes of it. */
 	struct policy *environment, *files, *runtime, *effective;
 	char policy_path[POLICY_PATH];
@@ -32,6 +36,7 @@ struct collector {
 	char runtime_path[POLICY_PATH * 2]; /* where the commands' part is kept */
 	char problem[POLICY_PROBLEM];	    /* why the last reload had no effect */
 	unsigned reloads;
+	unsigned policies; /* counts what was put into force */
 	uint64_t started; /* CLOCK_MONOTONIC, seconds */
 	sd_event_source *orphan_timer, *change_timer, *tenants_watch;
 };
@@ -62,6 +67,13 @@ void answer(void *closure, const struct request *request);
 
 /* For struct members. */
 void collector_member_ended(void *closure, unsigned member, enum member_end how);
+
+/* Takes note of members that have ended, and of orphans that are none any more. */
+void collector_dispatch(struct collector *collector);
+void collector_orphans(struct collector *collector);
+
+/* The tenant by the rules in force. */
+const char *collector_tenant_name(const struct collector *collector, const struct subject *subject);
 
 /* Books an event and tells the subscribers. */
 const struct proto_event *collector_event(struct collector *collector,

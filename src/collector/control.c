@@ -141,6 +141,7 @@ int control_apply(struct collector *collector)
 {
 	int result = tenants_match(collector);
 
+	collector->policies++;
 	devices_match(collector);
 	owner_apply(collector, &collector->books.host, host_limit, NULL);
 	for (unsigned i = 0; i < BOOKS_TENANTS; i++)

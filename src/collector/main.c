@@ -27,7 +27,8 @@
 
 enum {
 	EXIT_USAGE = 2,
-	ORPHAN_US = 1000000,  /* how often orphans are looked for */
+	ORPHAN_US = 1000000,  /* when orphans of an earlier life are looked for first, */
+	ACCURACY_US = 10000,  /* and later in steps that are not much longer than told */
 	MEASURE_US = 1000000, /* how often use is looked at, for its peaks */
 	CHANGE_US = 50000,    /* files are read so long after the last change of one */
 	DESCRIPTORS = 65536,
@@ -109,24 +110,14 @@ static int parse_options(int argc, char **argv, struct options *options)
 
 static int on_members(sd_event_source *source, int fd, uint32_t events, void *closure)
 {
-	struct collector *collector = closure;
-
-	members_dispatch(&collector->members);
-	if (!collector->members.orphans)
-		return 0;
-	sd_event_source_set_time_relative(collector->orphan_timer, ORPHAN_US);
-	return sd_event_source_set_enabled(collector->orphan_timer, SD_EVENT_ONESHOT);
+	collector_dispatch(closure);
+	return 0;
 }
 
 static int on_orphans(sd_event_source *source, uint64_t now, void *closure)
 {
-	struct collector *collector = closure;
-
-	members_check_orphans(&collector->members);
-	if (!collector->members.orphans)
-		return 0;
-	sd_event_source_set_time_relative(source, ORPHAN_US);
-	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+	collector_orphans(closure);
+	return 0;
 }
 
 static int on_measure(sd_event_source *source, uint64_t now, void *closure)
@@ -135,6 +126,7 @@ static int on_measure(sd_event_source *source, uint64_t now, void *closure)
 
 	if (collector->books.members_count)
 		grants_measure(&collector->books);
+	truth_measure(collector);
 	sd_event_source_set_time_relative(source, MEASURE_US);
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
@@ -213,8 +205,8 @@ static int loop_prepare(struct collector *collector)
 
 	if (result >= 0)
 		result = sd_event_add_time_relative(event, &collector->orphan_timer,
-						    CLOCK_MONOTONIC, ORPHAN_US, 0, on_orphans,
-						    collector);
+						    CLOCK_MONOTONIC, ORPHAN_US, ACCURACY_US,
+						    on_orphans, collector);
 	if (result >= 0)
 		result = sd_event_add_time_relative(event, &collector->change_timer,
 						    CLOCK_MONOTONIC, 0, 1, on_changed, collector);
@@ -338,6 +330,7 @@ static int start_parts(struct collector *collector, const char *state, const cha
 	if (result < 0)
 		return result;
 	collector->members.ended = collector_member_ended;
+	collector->members.remains = truth_remains;
 	collector->members.closure = collector;
 	members_attach(&collector->members);
 	grants_enforce(&collector->books);
@@ -377,6 +370,7 @@ static void stop(struct collector *collector)
 		members_close(&collector->members);
 		books_close(&collector->books);
 	}
+	truth_close(&collector->truth);
 	policy_free(collector->environment);
 	policy_free(collector->files);
 	policy_free(collector->runtime);

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "collector/grants.h"
@@ -29,7 +30,16 @@
 
 #define USAGE_NAME "rdma_intercept_usage"
 
-enum { PAGE = 4096, EVENTS = 64 };
+enum {
+	PAGE = 4096,
+	EVENTS = 64,
+	NOTHING_ENOUGH = 2, /* looks at which the kernel has nothing of an orphan any more */
+};
+
+/* So long the kernel may take to clear up after a process that nobody inherits. */
+#define CLEARING_NS 1000000000u
+/* Searches are not made more often than once in so long. */
+#define SEARCH_NS 900000000u
 
 #define STORE(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELAXED)
 
@@ -45,6 +55,14 @@ static bool has_event(int fd, short events)
 	struct pollfd poll_fd = { .fd = fd, .events = events };
 
 	return poll(&poll_fd, 1, 0) > 0 && poll_fd.revents;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 /* ---- who it is */
@@ -122,6 +140,17 @@ int members_of_pid(const struct members *members, pid_t pid)
 	/* An orphan has the number of a process that ended. */
 	while (member != BOOKS_NOBODY &&
 	       (books->file->member[member].pid != pid || books->member[member].orphan))
+		member = books->member[member].next_of_pid;
+	return member == BOOKS_NOBODY ? -1 : (int)member;
+}
+
+int members_of_identity(const struct members *members, pid_t pid, uint64_t start)
+{
+	struct books *books = members->books;
+	uint32_t member = *pid_bucket(books, pid);
+
+	while (member != BOOKS_NOBODY && (books->file->member[member].pid != pid ||
+					  books->file->member[member].start != start))
 		member = books->member[member].next_of_pid;
 	return member == BOOKS_NOBODY ? -1 : (int)member;
 }
@@ -342,14 +371,19 @@ static bool lifeline_is_cut(const struct member *beside)
 	return beside->lifeline >= 0 && has_event(beside->lifeline, POLLRDHUP);
 }
 
-/* Whether a member that has ended lives on in its heirs; if so, its page is known again. */
-static bool is_orphaned(struct books *books, unsigned member)
+static enum member_remains remains(const struct members *members, unsigned member, uint64_t since)
 {
-	uint64_t inode = books->file->member[member].usage_inode;
+	return members->remains ? members->remains(members->closure, member, since) :
+				  REMAINS_UNKNOWN;
+}
+
+/* Whether somebody has inherited a member that has ended; if so, its page is known again. */
+static bool has_heir(struct books *books, unsigned member)
+{
 	bool unknown;
 	int fd;
 
-	if (!inode || !holds_something(books, member) || lifeline_is_cut(&books->member[member]))
+	if (!books->file->member[member].usage_inode)
 		return false;
 	fd = heir_search(&books->file->member[member], &unknown);
 	/* It costs the user who made the search long, and the life line will tell the end. */
@@ -360,6 +394,30 @@ static bool is_orphaned(struct books *books, unsigned member)
 	else
 		usage_attach(books, member, fd);
 	return true;
+}
+
+/*
+ * Whether what a member held outlives it. The kernel knows best, if it is watched: it also
+ * has what nobody holds, such as a descriptor on its way through a socket. Otherwise those
+ * who may have inherited it are searched for.
+ */
+static bool is_orphaned(struct members *members, unsigned member, uint64_t since)
+{
+	struct books *books = members->books;
+
+	if (!holds_something(books, member))
+		return false;
+	switch (remains(members, member, since)) {
+	case REMAINS_NOTHING:
+		return false;
+	case REMAINS_SOMETHING:
+		if (!books->member[member].usage)
+			has_heir(books, member); /* for its page */
+		return true;
+	case REMAINS_UNKNOWN:
+		break;
+	}
+	return !lifeline_is_cut(&books->member[member]) && has_heir(books, member);
 }
 
 /* ---- coming and going */
@@ -395,25 +453,48 @@ static int watch(struct members *members, unsigned member, int fd, uint32_t even
 	return epoll_ctl(members->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
-/* The process is gone. */
-static void bury(struct members *members, unsigned member)
+static void orphan_tell(struct members *members, unsigned member)
+{
+	struct member *beside = &members->books->member[member];
+
+	if (members->ended && !beside->orphan_told)
+		members->ended(members->closure, member, MEMBER_ORPHANED);
+	beside->orphan_told = true;
+}
+
+static void lifeline_close(struct member *beside)
+{
+	if (beside->lifeline >= 0)
+		close(beside->lifeline);
+	beside->lifeline = -1;
+}
+
+/* The process is gone, and was at that time already. */
+static void bury(struct members *members, unsigned member, uint64_t since)
 {
 	struct member *beside = &members->books->member[member];
 	bool held = holds_something(members->books, member);
 
-	if (!is_orphaned(members->books, member)) {
+	if (!is_orphaned(members, member, since)) {
 		forget(members, member, held ? MEMBER_DIED : MEMBER_LEFT);
 		return;
 	}
 	beside->orphan = true;
+	beside->ended_ns = since;
 	members->orphans++;
+	members->orphaned++;
 	if (beside->pidfd >= 0)
 		close(beside->pidfd);
 	beside->pidfd = -1;
+	/* Nobody has it, so the kernel is most likely about to clear up: that takes a while
+	 * where it is much, and is no news. */
+	if (lifeline_is_cut(beside)) {
+		lifeline_close(beside);
+		return;
+	}
 	if (beside->lifeline >= 0)
 		watch(members, member, beside->lifeline, EPOLLRDHUP);
-	if (members->ended)
-		members->ended(members->closure, member, MEMBER_ORPHANED);
+	orphan_tell(members, member);
 }
 
 int members_join(struct members *members, const struct peer *peer, unsigned tenant,
@@ -473,10 +554,20 @@ int members_join(struct members *members, const struct peer *peer, unsigned tena
 	return number;
 }
 
+/* Nobody has an orphan's life line any more. */
+static void orphan_cut(struct members *members, unsigned member, uint64_t since)
+{
+	if (remains(members, member, since) == REMAINS_SOMETHING)
+		lifeline_close(&members->books->member[member]);
+	else
+		forget(members, member, MEMBER_DIED);
+}
+
 static int dispatch_some(struct members *members)
 {
 	struct epoll_event event[EVENTS];
 	int count = epoll_wait(members->epoll, event, EVENTS, 0);
+	uint64_t since = now_ns(); /* all of these were over then */
 
 	for (int i = 0; i < count; i++) {
 		unsigned member = event[i].data.u32;
@@ -484,9 +575,9 @@ static int dispatch_some(struct members *members)
 		if (members->books->file->member[member].state != BOOK_TAKEN)
 			continue;
 		if (members->books->member[member].orphan)
-			forget(members, member, MEMBER_DIED);
+			orphan_cut(members, member, since);
 		else if (has_event(members->books->member[member].pidfd, POLLIN))
-			bury(members, member);
+			bury(members, member, since);
 	}
 	return count;
 }
@@ -497,20 +588,58 @@ void members_dispatch(struct members *members)
 		;
 }
 
-void members_check_orphans(struct members *members)
+/* One at a time: a search takes a while, and others wait for us. */
+static void orphans_search(struct members *members, uint64_t since)
 {
 	unsigned high = members->books->file->members_high;
 
-	/* One at a time: a search takes a while, and others wait for us. */
 	for (unsigned i = 0; members->orphans && i < high; i++) {
 		unsigned member = members->next_orphan++ % high;
 
 		if (!members->books->member[member].orphan)
 			continue;
-		if (!is_orphaned(members->books, member))
+		if (is_orphaned(members, member, since))
+			orphan_tell(members, member);
+		else
 			forget(members, member, MEMBER_DIED);
 		return;
 	}
+}
+
+/* By the kernel's word, of which one is little evidence. True: look again soon. */
+static bool orphan_check(struct members *members, unsigned member, uint64_t now, bool *ret_unknown)
+{
+	struct member *beside = &members->books->member[member];
+	enum member_remains found = remains(members, member, now);
+
+	*ret_unknown |= found == REMAINS_UNKNOWN;
+	beside->nothing = found == REMAINS_NOTHING ? beside->nothing + 1 : 0;
+	if (beside->nothing == NOTHING_ENOUGH) {
+		forget(members, member, MEMBER_DIED);
+		return false;
+	}
+	if (found == REMAINS_NOTHING ||
+	    (found == REMAINS_SOMETHING && now - beside->ended_ns < CLEARING_NS))
+		return true;
+	if (found == REMAINS_SOMETHING)
+		orphan_tell(members, member);
+	return false;
+}
+
+bool members_check_orphans(struct members *members)
+{
+	unsigned high = members->books->file->members_high;
+	bool soon = false, unknown = false;
+	uint64_t now = now_ns();
+
+	for (unsigned member = 0; members->orphans && member < high; member++)
+		if (members->books->member[member].orphan)
+			soon |= orphan_check(members, member, now, &unknown);
+	if (unknown && now - members->searched_ns >= SEARCH_NS) {
+		members->searched_ns = now;
+		orphans_search(members, now);
+	}
+	return soon;
 }
 
 void members_seek_page(struct members *members, unsigned member)
@@ -524,19 +653,19 @@ void members_seek_page(struct members *members, unsigned member)
 			     usage_search(row->pid, row->usage_inode, &budget));
 }
 
-/* Still the process that registered, and watched from now on. */
-static bool reunite(struct members *members, unsigned member)
+/* If it is still the process that registered, it is watched from now on. */
+static void reunite(struct members *members, unsigned member)
 {
 	struct books *books = members->books;
 	const struct book_member *row = &books->file->member[member];
 	int fd = pidfd_open(row->pid);
 
 	if (fd < 0)
-		return false;
+		return;
 	if (identity_start(row->pid) != row->start || has_event(fd, POLLIN) ||
 	    watch(members, member, fd, EPOLLIN) < 0) {
 		close(fd);
-		return false;
+		return;
 	}
 	books->member[member].pidfd = fd;
 	members_seek_page(members, member);
@@ -545,12 +674,12 @@ static bool reunite(struct members *members, unsigned member)
 			  "process %d: its usage page was not found again; what it was granted "
 			  "counts as used until it ends or asks for more",
 			  (int)row->pid);
-	return true;
 }
 
 void members_attach(struct members *members)
 {
 	struct books *books = members->books;
+	uint64_t since;
 
 	for (unsigned i = 0; i < books->file->members_high; i++) {
 		if (books->file->member[i].state == BOOK_FREE)
@@ -558,9 +687,14 @@ void members_attach(struct members *members)
 		pid_link(books, i);
 		if (books->file->member[i].state == BOOK_DYING)
 			forget(members, i, MEMBER_DIED);
-		else if (!reunite(members, i))
-			bury(members, i);
+		else
+			reunite(members, i);
 	}
+	/* After all of them, so that the kernel needs to be asked once. */
+	since = now_ns();
+	for (unsigned i = 0; i < books->file->members_high; i++)
+		if (books->file->member[i].state == BOOK_TAKEN && books->member[i].pidfd < 0)
+			bury(members, i, since);
 }
 
 int members_init(struct members *members, struct books *books)

@@ -22,12 +22,20 @@ struct peer {
 
 enum member_end { MEMBER_LEFT, MEMBER_DIED, MEMBER_ORPHANED };
 
+/* What the kernel still has of a process that has ended. */
+enum member_remains { REMAINS_UNKNOWN, REMAINS_NOTHING, REMAINS_SOMETHING };
+
 struct members {
 	struct books *books;
 	int epoll; /* readable when members_dispatch has something to do */
 	unsigned orphans, next_orphan;
+	unsigned orphaned;    /* ever */
+	uint64_t searched_ns; /* when /proc was searched for heirs of orphans */
 	/* Called before a member's row is freed, or when it becomes an orphan. */
 	void (*ended)(void *closure, unsigned member, enum member_end how);
+	/* Asked of a member that has ended; NULL: nobody can tell. What it says must have been
+	 * so at that time or later (CLOCK_MONOTONIC, ns). */
+	enum member_remains (*remains)(void *closure, unsigned member, uint64_t since);
 	void *closure;
 };
 
@@ -53,6 +61,8 @@ int members_join(struct members *members, const struct peer *peer, unsigned tena
 int members_find(const struct members *members, pid_t pid, uint64_t cookie);
 /* The same without a cookie: to look at. -1. */
 int members_of_pid(const struct members *members, pid_t pid);
+/* The one that is or, as an orphan, was that very process. -1. */
+int members_of_identity(const struct members *members, pid_t pid, uint64_t start);
 
 /* For a member that lives but whose usage page was not found at the start: it may have been
  * on its way to it. */
@@ -60,8 +70,8 @@ void members_seek_page(struct members *members, unsigned member);
 
 void members_dispatch(struct members *members);
 
-/* Gives back the orphans that nobody has any more; to be called now and then while
- * there are any. */
-void members_check_orphans(struct members *members);
+/* Gives back the orphans that nobody has any more; to be called now and then while there
+ * are any. True: soon again, since the kernel may be at it just now. */
+bool members_check_orphans(struct members *members);
 
 #endif

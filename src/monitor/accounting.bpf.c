@@ -426,6 +426,14 @@ static __always_inline __u16 counter_of(__u32 type)
 	return type >= UVERBS_DRIVER ? MONITOR_driver : MONITOR_other;
 }
 
+/* A region of all memory, paged in as it is used, pins none of it. */
+static __always_inline __u64 region_bytes(const struct ib_mr *region)
+{
+	__u64 length = BPF_CORE_READ(region, length);
+
+	return length == ~0ull ? 0 : length;
+}
+
 static __always_inline void describe(struct what what, const struct monitor_object *announced,
 				     struct monitor_object *object)
 {
@@ -435,7 +443,7 @@ static __always_inline void describe(struct what what, const struct monitor_obje
 	object->counter = counter_of(what.type);
 	switch (object->counter) {
 	case KIND_mr:
-		object->size = BPF_CORE_READ((const struct ib_mr *)hardware, length);
+		object->size = region_bytes(hardware);
 		break;
 	case KIND_cq:
 		object->size = (__u32)BPF_CORE_READ((const struct ib_cq *)hardware, cqe);
@@ -492,7 +500,6 @@ static __always_inline int on_destroy(const struct ib_uobject *uobject, int resu
 static __always_inline int on_changed(const struct ib_uobject *uobject, int mode)
 {
 	__u64 address = (__u64)uobject, length;
-	const struct ib_mr *region;
 	struct monitor_object *object;
 	struct monitor_row *row;
 	struct what what;
@@ -503,8 +510,7 @@ static __always_inline int on_changed(const struct ib_uobject *uobject, int mode
 	object = what.type == UVERBS_MR ? bpf_map_lookup_elem(&objects, &address) : NULL;
 	if (!object)
 		return 0;
-	region = what.hardware;
-	length = BPF_CORE_READ(region, length);
+	length = region_bytes(what.hardware);
 	row = row_at(object->row);
 	if (!row || length == object->size)
 		return 0;

@@ -18,8 +18,9 @@
 #define PROTO_MAGIC 0x414d4452u /* "RDMA" */
 
 enum {
-	PROTO_VERSION = 1,
+	PROTO_VERSION = 2,
 	PROTO_NAME = 64,
+	PROTO_MODE = 16,
 	PROTO_TEXT = 1024,
 	PROTO_REQUEST_MAX = 4096, /* whole messages */
 	PROTO_REPLY_MAX = 8192,
@@ -27,6 +28,8 @@ enum {
 
 /* A limit that is not set, in rows and wishes. */
 #define PROTO_UNLIMITED UINT64_MAX
+/* A count of the kernel's that nobody makes, or not completely. */
+#define PROTO_UNKNOWN UINT64_MAX
 
 enum message {
 #define MESSAGE(name, number, request, reply, who, how) MESSAGE_##name = number,
@@ -125,6 +128,11 @@ enum {
 	ROW_SOCKET = 8,	    /* asks at each operation */
 	ROW_RUNTIME = 16,   /* a tenant that TENANT_ADD made */
 	ROW_REMOVED = 32,   /* a tenant that no policy names any more, with processes left */
+	/* Of a process, or of one of the owner's: */
+	ROW_UNCOVERED = 64, /* has objects in the kernel, and is not registered */
+	ROW_DRIFT = 128,    /* kernel and books differ, and not just for a moment */
+	ROW_WATCHED = 256,  /* there is a monitor: kernel and drift mean something */
+	ROW_LIBRARY = 512,  /* uncovered although the library is loaded */
 };
 
 /* One owner of resources, on one device or (device "") in total. */
@@ -144,6 +152,8 @@ struct proto_row {
 	uint64_t limit[KIND_COUNT];
 	uint64_t process_limit[KIND_COUNT]; /* of tenants: for each of their processes */
 	uint64_t refused[KIND_COUNT];	    /* refusals, and what warn and audit let pass */
+	uint64_t kernel[KIND_COUNT];	    /* what the kernel has; PROTO_UNKNOWN */
+	int64_t drift[KIND_COUNT];	    /* in total: kernel less used, where that lasts */
 };
 
 struct proto_pong {
@@ -157,6 +167,14 @@ struct proto_pong {
 	char version[PROTO_NAME];     /* of the program */
 	char policy[256];	      /* the file; "" if there is none */
 	char problem[PROTO_TEXT / 2]; /* why the last reload did not take effect; "" */
+	/* How the kernel is watched: "fentry", "kprobe", "netlink" or "none", and then why. */
+	char monitor[PROTO_MODE];
+	char monitor_problem[256];
+	uint32_t uncovered;    /* processes */
+	uint32_t drifting;     /* likewise */
+	uint64_t lost_objects; /* that the monitor had no room to count */
+	uint64_t lost_rows;    /* objects whose owner it had no room for */
+	uint64_t observed;     /* bit k: it counts kind k completely */
 };
 
 /* ---- changing: a section of the policy file, and lines of it */
@@ -177,6 +195,8 @@ enum proto_event_type {
 	EVENT_LIMITS,	/* changed by a command */
 	EVENT_RELOADED,
 	EVENT_RELOAD_FAILED,
+	EVENT_UNCOVERED, /* seen for the first time */
+	EVENT_DRIFT,	 /* likewise */
 	EVENT_TYPES
 };
 
@@ -229,8 +249,8 @@ PROTO_SIZE(welcome, 16 + PROTO_NAME);
 PROTO_SIZE(need, 20 + PROTO_NAME + (4 + 8 + 8) * COST_KINDS + 8 * KIND_COUNT);
 PROTO_SIZE(give, 48);
 PROTO_SIZE(choose, 8 + 2 * PROTO_NAME);
-PROTO_SIZE(row, 24 + 3 * PROTO_NAME + 6 * 8 * KIND_COUNT);
-PROTO_SIZE(pong, 32 + PROTO_NAME + 256 + PROTO_TEXT / 2);
+PROTO_SIZE(row, 24 + 3 * PROTO_NAME + 8 * 8 * KIND_COUNT);
+PROTO_SIZE(pong, 32 + PROTO_NAME + 256 + PROTO_TEXT / 2 + PROTO_MODE + 256 + 32);
 PROTO_SIZE(change, 2 * PROTO_NAME + PROTO_TEXT);
 PROTO_SIZE(event, 72 + 2 * PROTO_NAME + 256);
 PROTO_SIZE(ask, 16);

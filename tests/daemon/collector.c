@@ -49,6 +49,7 @@ static void collector_exec(const char *variables, const char *program)
 	while ((line = strsep(&rest, "\n")))
 		if (*line)
 			putenv(line);
+	setenv("RDMA_MONITOR_DIRECTORY", harness_path("monitor"), false); /* not the host's */
 	snprintf(state, sizeof(state), "%s", harness_path("state"));
 	snprintf(policy, sizeof(policy), "%s", harness_path("policy.conf"));
 	execl(program, "collector_server", "--socket", collector_socket(), "--state", state,

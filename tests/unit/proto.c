@@ -47,6 +47,20 @@ static void table(void)
 	CHECK(sizeof(struct proto_header) + PROTO_TEXT <= PROTO_REPLY_MAX);
 }
 
+/* The document has the numbers of this version. */
+static void document_numbers(const char *text)
+{
+	char words[64];
+
+	snprintf(words, sizeof(words), "the protocol, version %d.", PROTO_VERSION);
+	CHECK(strstr(text, words), "docs/protocol.md does not say: %s", words);
+	snprintf(words, sizeof(words), "of the protocol: %d |", PROTO_VERSION);
+	CHECK(strstr(text, words), "docs/protocol.md does not say: %s", words);
+	snprintf(words, sizeof(words), "Reply, %zu bytes,",
+		 sizeof(struct proto_header) + sizeof(struct proto_pong));
+	CHECK(strstr(text, words), "docs/protocol.md does not say: %s", words);
+}
+
 /* The document has each row of the table as it stands there. */
 static void document(void)
 {
@@ -62,6 +76,7 @@ static void document(void)
 	if (!CHECK(file && fread(text, 1, sizeof(text) - 1, file) > 0, "%s", name))
 		return;
 	fclose(file);
+	document_numbers(text);
 	snprintf(name, sizeof(name), "%s/src/proto/messages.def", source);
 	file = fopen(name, "re");
 	if (!CHECK(file, "%s", name))
@@ -111,7 +126,7 @@ static void headers(void)
 	header.kinds ^= 1;
 	header_is(header, -EPROTO, "kinds");
 	header.version = 7; /* of another version not even the kinds may be believed */
-	header_is(header, -EPROTO, "version 7; this side speaks version 1");
+	header_is(header, -EPROTO, "version 7; this side speaks version 2");
 	header.magic = 0x20544547;
 	header_is(header, -EPROTO, "0x20544547 and not 0x414d4452");
 }
@@ -475,7 +490,7 @@ static void spoilt_headers(void)
 		const char *word;
 	} cases[] = {
 		{ FIELD(magic), 0x78787878, "0x78787878" },
-		{ FIELD(version), 9, "version 9; this side speaks version 1" },
+		{ FIELD(version), 9, "version 9; this side speaks version 2" },
 		{ FIELD(kinds), 12, "0x000000000000000c" },
 		{ FIELD(type), MESSAGE_HELLO, "answers PING by type 2" },
 		{ FIELD(type), 0, "type 0, which does not exist" },

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the kernel has something else than the books of a member say, and not just for a
+ * moment. The counts of both are given; what is made of a difference is decided here.
+ */
+#ifndef COLLECTOR_DRIFT_H
+#define COLLECTOR_DRIFT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ledger/kinds.h"
+
+struct collector;
+
+/* What is known of a member. */
+struct drift_state {
+	uint32_t generation; /* of the member's row: whose all this is */
+	bool drifting;
+	bool told;
+	uint8_t samples[KIND_COUNT]; /* in a row, with a difference of one sign */
+	int64_t last[KIND_COUNT];    /* kernel less books */
+	int64_t drift[KIND_COUNT];
+	/* At the last sample, to see whether anything moves: */
+	uint64_t used[KIND_COUNT];
+	uint64_t moves[KIND_COUNT];
+};
+
+enum { DRIFT_MORE = 1, DRIFT_LESS = 2 }; /* the kernel has, than the books */
+
+/* Which differences in a kind mean something, if it is counted: 0 where they are natural. */
+unsigned drift_meaning(unsigned kind);
+
+/* Once in a sample, for each member. Tells what is new in an event. */
+void drift_compare(struct collector *collector, unsigned member);
+
+/* The differences of a member that last, or NULL if there are none. */
+const int64_t *drift_of(const struct collector *collector, unsigned member);
+
+#endif

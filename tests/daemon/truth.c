@@ -1,0 +1,672 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the collector makes of a monitor's counts: processes that nobody guards, books and
+ * kernel that differ, sums of tenants and host, orphans; and monitors that come, go and are
+ * damaged. The kernel is one of files (kernel.h), the guarded programs are real.
+ */
+#include "collector.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fixture.h"
+#include "harness.h"
+#include "kernel.h"
+
+/* Words of the shared page. */
+enum { WORD_READY, WORD_GO, WORD_END, WORD_MADE };
+
+/* The collector looks every second, give or take a quarter. */
+#define SAMPLE 1.25
+
+#define WITHIN(seconds, condition)                                                                 \
+	({                                                                                         \
+		double until_ = seconds_now() + (seconds);                                         \
+		bool good_;                                                                        \
+		while (!(good_ = (condition)) && seconds_now() < until_)                           \
+			usleep(10000);                                                             \
+		good_;                                                                             \
+	})
+
+static char directory[128], variables[256];
+
+static uint64_t load(unsigned word)
+{
+	return __atomic_load_n(shared_word(word), __ATOMIC_SEQ_CST);
+}
+
+static void store(unsigned word, uint64_t value)
+{
+	__atomic_store_n(shared_word(word), value, __ATOMIC_SEQ_CST);
+}
+
+static void wait_seconds(double seconds)
+{
+	usleep((useconds_t)(seconds * 1e6));
+}
+
+/* ---- processes */
+
+/* "N": a guarded one that makes N QPs, and one more when told. */
+static void run_holder(const char *argument)
+{
+	struct fixture fixture = fixture_open();
+
+	for (int i = 0; i < atoi(argument); i++)
+		CHECK(qp_make(&fixture, IBV_QPT_RC) != NULL);
+	__atomic_add_fetch(shared_word(WORD_READY), 1, __ATOMIC_SEQ_CST);
+	while (!load(WORD_END))
+		usleep(5000);
+}
+
+/* Has the library, and no use for it. */
+static void run_idle(const char *argument)
+{
+	__atomic_add_fetch(shared_word(WORD_READY), 1, __ATOMIC_SEQ_CST);
+	while (!load(WORD_END))
+		usleep(5000);
+}
+
+/*
+ * "ROW": makes and frees QPs all the time, and is its own kernel: an object is there when
+ * the verb has returned, and gone before the verb that frees it is called. In between, most of
+ * the time, the books have one more.
+ */
+static void run_churner(const char *argument)
+{
+	struct fixture fixture = fixture_open();
+	unsigned row = (unsigned)atoi(argument), held = 0, seed = (unsigned)getpid();
+	struct ibv_qp *qp[8];
+
+	kernel_open(harness_path("monitor"));
+	__atomic_add_fetch(shared_word(WORD_READY), 1, __ATOMIC_SEQ_CST);
+	while (!load(WORD_GO))
+		usleep(5000);
+	while (!load(WORD_END)) {
+		if (held < 8 && (!held || rand_r(&seed) % 2)) {
+			CHECK((qp[held++] = qp_make(&fixture, IBV_QPT_RC)) != NULL);
+			usleep(rand_r(&seed) % 2000);
+			__atomic_add_fetch(&kernel_rows[row].made[KIND_qp], 1, __ATOMIC_SEQ_CST);
+		} else {
+			__atomic_add_fetch(&kernel_rows[row].gone[KIND_qp], 1, __ATOMIC_SEQ_CST);
+			usleep(rand_r(&seed) % 2000);
+			CHECK(ibv_destroy_qp(qp[--held]) == 0);
+		}
+		__atomic_add_fetch(shared_word(WORD_MADE), 1, __ATOMIC_SEQ_CST);
+	}
+}
+
+static pid_t guarded(const char *scenario, const char *settings)
+{
+	uint64_t ready = load(WORD_READY);
+	pid_t pid = spawn_start(scenario, settings);
+
+	CHECK(WITHIN(30, load(WORD_READY) > ready), "%s", scenario);
+	return pid;
+}
+
+/* One without the library. */
+static pid_t unguarded(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* ---- what the collector says */
+
+static struct proto_pong pong(void)
+{
+	struct proto_pong answer = { 0 };
+
+	CHECK(collector_call(MESSAGE_PING, NULL, &answer) == 0);
+	return answer;
+}
+
+struct wanted {
+	enum proto_event_type type;
+	pid_t pid;
+	unsigned count;
+	char text[256]; /* of the last */
+};
+
+static int event_count(const void *row, void *closure)
+{
+	const struct proto_event *event = row;
+	struct wanted *wanted = closure;
+
+	if (event->type != wanted->type || (wanted->pid && event->pid != wanted->pid))
+		return 0;
+	wanted->count++;
+	snprintf(wanted->text, sizeof(wanted->text), "%.250s", event->text);
+	return 0;
+}
+
+/* Asks for events only, which makes the collector look at nothing. */
+static struct wanted events(enum proto_event_type type, pid_t pid)
+{
+	struct wanted wanted = { .type = type, .pid = pid };
+	struct proto_choose all = { 0 };
+	char problem[PROTO_PROBLEM];
+
+	CHECK(proto_rows(collector_socket(), MESSAGE_EVENTS, &all, event_count, &wanted, 1000,
+			 problem) >= 0,
+	      "%s", problem);
+	return wanted;
+}
+
+static int row_keep(const void *row, void *closure)
+{
+	const struct proto_row *given = row;
+
+	memcpy(closure, given, sizeof(*given));
+	return 0;
+}
+
+/* The last row of an answer about one device. */
+static struct proto_row on_device(enum message type, const char *tenant, pid_t pid,
+				  const char *device)
+{
+	struct proto_choose choose = { .pid = pid };
+	struct proto_row row = { 0 };
+	char problem[PROTO_PROBLEM];
+
+	snprintf(choose.tenant, sizeof(choose.tenant), "%s", tenant);
+	snprintf(choose.device, sizeof(choose.device), "%s", device);
+	CHECK(proto_rows(collector_socket(), type, &choose, row_keep, &row, 1000, problem) >= 0,
+	      "%s", problem);
+	return row;
+}
+
+static bool has_flag(pid_t pid, uint32_t flag)
+{
+	return collector_process(pid).flags & flag;
+}
+
+/* The kernel has what the books say. */
+static unsigned mirrored(pid_t pid, const char *device)
+{
+	struct proto_row books = collector_process(pid);
+	unsigned row = kernel_row(pid, device, "guarded");
+
+	CHECK(books.used[KIND_ctx] == 1 && books.used[KIND_cqe], "not registered");
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		kernel_set(row, kind, books.used[kind]);
+	return row;
+}
+
+static void begin(const char *policy, enum monitor_mode mode)
+{
+	for (unsigned word = 0; word < 16; word++)
+		store(word, 0);
+	kernel_load(directory, mode);
+	collector_policy(policy);
+	collector_start(variables);
+}
+
+/* ---- */
+
+static void drive_uncovered(void)
+{
+	char policy[128];
+	struct proto_row row;
+	pid_t bare, loaded, holder;
+	unsigned bare_row, loaded_row;
+	double before;
+
+	snprintf(policy, sizeof(policy), "[tenant mine]\nmatch = uid=%u\nprocess.qp = 3\n",
+		 (unsigned)geteuid());
+	begin(policy, MONITOR_FENTRY);
+	holder = guarded("holder:2", "TRANSPORT=lease\nQUIET=1");
+	mirrored(holder, "rxe0");
+	bare = unguarded();
+	loaded = guarded("idle", "QUIET=1");
+	before = seconds_now();
+	bare_row = kernel_row(bare, "rxe0", "raw");
+	kernel_set(bare_row, KIND_ctx, 1);
+	kernel_set(bare_row, KIND_qp, 5);
+	loaded_row = kernel_row(loaded, "rxe1", "inactive");
+	kernel_set(loaded_row, MONITOR_driver, 1); /* whatever it is */
+	CHECK(WITHIN(2, events(EVENT_UNCOVERED, bare).count), "not noticed");
+	CHECK(WITHIN(2, events(EVENT_UNCOVERED, loaded).count), "not noticed");
+	printf("uncovered processes were noticed after %.2f s\n", seconds_now() - before);
+	CHECK(!strcmp(events(EVENT_UNCOVERED, bare).text, "raw: the library is not loaded"), "%s",
+	      events(EVENT_UNCOVERED, bare).text);
+	CHECK(strstr(events(EVENT_UNCOVERED, loaded).text, "loaded, but not registered"), "%s",
+	      events(EVENT_UNCOVERED, loaded).text);
+
+	row = collector_process(bare);
+	CHECK(row.flags == (ROW_UNCOVERED | ROW_WATCHED), "%x", row.flags);
+	CHECK(row.scope == ROW_PROCESS && !strcmp(row.tenant, "mine") && row.uid == geteuid());
+	CHECK(!strcmp(row.command, "raw") && row.limit[KIND_qp] == 3);
+	CHECK(row.used[KIND_qp] == 0 && row.kernel[KIND_qp] == 5 && row.kernel[KIND_mr] == 0);
+	row = on_device(MESSAGE_GET_PROC_STATS, "", bare, "rxe0");
+	CHECK(row.pid == bare && !strcmp(row.device, "rxe0") && row.kernel[KIND_qp] == 5);
+	CHECK(on_device(MESSAGE_GET_PROC_STATS, "", bare, "rxe1").pid == 0);
+	CHECK(on_device(MESSAGE_GET_PROC_STATS, "theirs", bare, "").pid == 0);
+	row = collector_process(loaded);
+	CHECK(row.flags == (ROW_UNCOVERED | ROW_WATCHED | ROW_LIBRARY), "%x", row.flags);
+	row = collector_process(holder);
+	CHECK(row.flags == ROW_WATCHED && row.kernel[KIND_qp] == 2, "%x", row.flags);
+	CHECK(pong().uncovered == 2 && pong().processes == 1 && pong().drifting == 0);
+	CHECK(!strcmp(pong().monitor, "fentry") && !pong().monitor_problem[0]);
+	row = collector_tenant("mine");
+	CHECK(row.flags & ROW_UNCOVERED && row.processes == 1 && row.used[KIND_qp] == 2 &&
+	      row.kernel[KIND_qp] == 7);
+
+	/* Who has nothing is nobody's concern; coming back is no news. */
+	kernel_clear(bare_row);
+	CHECK(WITHIN(2, pong().uncovered == 1));
+	CHECK(!collector_process(bare).pid);
+	kernel_set(bare_row, KIND_pd, 1);
+	CHECK(WITHIN(2, pong().uncovered == 2));
+	CHECK(events(EVENT_UNCOVERED, bare).count == 1);
+	/* Another policy is another tenant. */
+	collector_policy("");
+	CHECK(WITHIN(3, !strcmp(collector_process(bare).tenant, "default")));
+	CHECK(collector_process(bare).flags & ROW_UNCOVERED);
+	CHECK(WITHIN(3, collector_tenant("default").kernel[KIND_pd] == 1));
+	/* Dead, and a child has it: still uncovered. Nobody has it: gone. */
+	end(bare);
+	wait_seconds(SAMPLE);
+	CHECK(collector_process(bare).flags & ROW_UNCOVERED);
+	kernel_free(bare_row);
+	CHECK(WITHIN(2, pong().uncovered == 1));
+	/* Seen only after its death: when it lasts. */
+	bare = unguarded();
+	bare_row = kernel_row(bare, "rxe0", "late");
+	end(bare);
+	kernel_set(bare_row, KIND_pd, 1);
+	wait_seconds(1);
+	CHECK(events(EVENT_UNCOVERED, bare).count == 0 && pong().uncovered == 1);
+	CHECK(WITHIN(4, pong().uncovered == 2 && events(EVENT_UNCOVERED, bare).count == 1));
+	store(WORD_END, 1);
+	spawn_wait(holder);
+	spawn_wait(loaded);
+	collector_stop();
+}
+
+static void drive_sums(void)
+{
+	pid_t lease, socket, bare;
+	unsigned row, second;
+	char policy[128];
+
+	snprintf(policy, sizeof(policy), "[tenant mine]\nmatch = uid=%u\n[tenant theirs]\n",
+		 (unsigned)geteuid());
+	begin(policy, MONITOR_KPROBE);
+	lease = guarded("holder:2", "TRANSPORT=lease\nQUIET=1");
+	socket = guarded("holder:3", "TRANSPORT=socket\nQUIET=1");
+	bare = unguarded();
+	mirrored(lease, "rxe0");
+	mirrored(socket, "rxe0");
+	row = kernel_row(bare, "rxe0", "raw");
+	kernel_set(row, KIND_qp, 10);
+	second = kernel_row(bare, "rxe0", "raw"); /* from another cgroup */
+	kernel_set(second, KIND_qp, 100);
+	row = kernel_row(bare, "rxe1", "raw");
+	kernel_set(row, KIND_qp, 1000);
+	row = kernel_row(bare, "", "raw"); /* of no device */
+	kernel_set(row, KIND_cm_id, 4);
+	kernel_set(kernel_row(0, "", ""), KIND_qp, 10000); /* of nobody known */
+	CHECK(WITHIN(2, collector_process(bare).kernel[KIND_qp] == 1110));
+	CHECK(collector_tenant("mine").kernel[KIND_qp] == 1115, "%llu",
+	      (unsigned long long)collector_tenant("mine").kernel[KIND_qp]);
+	CHECK(collector_tenant("mine").used[KIND_qp] == 5);
+	CHECK(collector_tenant("theirs").kernel[KIND_qp] == 0);
+	CHECK(collector_tenant(NULL).kernel[KIND_qp] == 11115);
+	CHECK(collector_tenant(NULL).flags & ROW_UNCOVERED &&
+	      collector_tenant(NULL).flags & ROW_WATCHED);
+	CHECK(!(collector_tenant("theirs").flags & ROW_UNCOVERED));
+	CHECK(on_device(MESSAGE_GET_DEVICE, "mine", 0, "rxe0").kernel[KIND_qp] == 115);
+	CHECK(on_device(MESSAGE_GET_DEVICE, "mine", 0, "rxe1").kernel[KIND_qp] == 1000);
+	CHECK(on_device(MESSAGE_GET_STATS, "", 0, "-").kernel[KIND_cm_id] == 4);
+	CHECK(on_device(MESSAGE_GET_PROC_STATS, "", bare, "rxe0").kernel[KIND_qp] == 110);
+	CHECK(on_device(MESSAGE_GET_PROC_STATS, "", lease, "rxe0").kernel[KIND_qp] == 2);
+	CHECK(!strcmp(pong().monitor, "kprobe") && pong().uncovered == 1);
+	/* A guarded process on a device that the books know nothing of. */
+	row = kernel_row(lease, "rxe1", "guarded");
+	kernel_set(row, KIND_mr, 6);
+	CHECK(WITHIN(2, on_device(MESSAGE_GET_PROC_STATS, "", lease, "rxe1").kernel[KIND_mr] == 6));
+	CHECK(on_device(MESSAGE_GET_PROC_STATS, "", lease, "rxe1").used[KIND_mr] == 0);
+	/* What is not counted completely is not known. */
+	kernel_head->observed &= ~(1ull << KIND_qp);
+	CHECK(WITHIN(2, collector_tenant("mine").kernel[KIND_qp] == PROTO_UNKNOWN));
+	CHECK(collector_process(bare).kernel[KIND_qp] == PROTO_UNKNOWN &&
+	      collector_process(bare).kernel[KIND_cm_id] == 4);
+	CHECK(!(pong().observed >> KIND_qp & 1) && pong().observed >> KIND_pd & 1);
+	store(WORD_END, 1);
+	spawn_wait(lease);
+	spawn_wait(socket);
+	end(bare);
+	collector_stop();
+}
+
+static bool drifts(pid_t pid, enum kind kind, int64_t amount)
+{
+	struct proto_row row = collector_process(pid);
+
+	return row.drift[kind] == amount && !(row.flags & ROW_DRIFT) == !amount;
+}
+
+static void drive_drift(void)
+{
+	pid_t lease, socket, less, devx, audit;
+	unsigned row, socket_row, less_row, devx_row;
+	struct proto_row owner;
+
+	begin("[tenant default]\nqp = 1\nmode = audit\n", MONITOR_FENTRY);
+	audit = guarded("holder:3", "TRANSPORT=lease\nQUIET=1");
+	mirrored(audit, "rxe0");
+	CHECK(collector_process(audit).used[KIND_qp] == 3);
+	collector_policy("[tenant default]\nqp = 100\nmode = audit\n");
+	CHECK(WITHIN(3, collector_tenant("default").limit[KIND_qp] == 100));
+	lease = guarded("holder:2", "TRANSPORT=lease\nQUIET=1");
+	socket = guarded("holder:2", "TRANSPORT=socket\nQUIET=1");
+	less = guarded("holder:2", "TRANSPORT=lease\nQUIET=1");
+	devx = guarded("holder:2", "TRANSPORT=lease\nQUIET=1");
+	row = mirrored(lease, "rxe0");
+	socket_row = mirrored(socket, "rxe0");
+	less_row = mirrored(less, "rxe0");
+	devx_row = mirrored(devx, "rxe0");
+	kernel_set(devx_row, MONITOR_driver, 1);
+	/* What differs by nature, for ever; the other differences last for less than a sample. */
+	kernel_set(row, KIND_cqe, 100000);
+	kernel_set(row, KIND_send_wr, 0);
+	kernel_set(row, KIND_recv_wr, 100000);
+	kernel_set(row, KIND_cm_id, 3);
+	for (int round = 0; round < 3; round++) {
+		kernel_set(row, KIND_qp, 5);
+		wait_seconds(.8);
+		kernel_set(row, KIND_qp, 2);
+		wait_seconds(1.3);
+	}
+	CHECK(events(EVENT_DRIFT, 0).count == 0, "%s", events(EVENT_DRIFT, 0).text);
+	/* One that lasts: the kernel has more, and more still; then the same again. */
+	kernel_set(row, KIND_qp, 5);
+	CHECK(WITHIN(3 * SAMPLE, events(EVENT_DRIFT, lease).count == 1), "not noticed");
+	CHECK(drifts(lease, KIND_qp, 3));
+	CHECK(strstr(events(EVENT_DRIFT, lease).text, ": qp +3") &&
+		      !strstr(events(EVENT_DRIFT, lease).text, "cqe"),
+	      "%s", events(EVENT_DRIFT, lease).text);
+	owner = collector_tenant("default");
+	CHECK(owner.flags & ROW_DRIFT && owner.drift[KIND_qp] == 3 && pong().drifting == 1);
+	CHECK(collector_tenant(NULL).drift[KIND_qp] == 3);
+	kernel_set(row, KIND_qp, 7);
+	CHECK(WITHIN(3 * SAMPLE, drifts(lease, KIND_qp, 5)));
+	kernel_set(row, KIND_qp, 2);
+	CHECK(WITHIN(2 * SAMPLE, drifts(lease, KIND_qp, 0)));
+	CHECK(pong().drifting == 0 && !(collector_tenant("default").flags & ROW_DRIFT));
+	CHECK(events(EVENT_DRIFT, 0).count == 1);
+	/* Over a limit that is only audited nobody asks; where it is enforced, it is a drift. */
+	kernel_set(socket_row, KIND_qp, 4);
+	wait_seconds(3 * SAMPLE);
+	CHECK(drifts(socket, KIND_qp, 0) && drifts(audit, KIND_qp, 0));
+	collector_policy("[tenant default]\nqp = 100\n");
+	CHECK(WITHIN(4 * SAMPLE, drifts(socket, KIND_qp, 2)));
+	/* It was granted one of its three, and more than that is not in the books. */
+	CHECK(WITHIN(2 * SAMPLE, drifts(audit, KIND_qp, 2)));
+	/* The kernel has less: only when it has been so for long, and not by DevX. */
+	kernel_set(less_row, KIND_mr, 0);
+	kernel_set(less_row, KIND_qp, 1);
+	kernel_set(devx_row, KIND_qp, 1);
+	wait_seconds(5);
+	CHECK(drifts(less, KIND_qp, 0), "too early");
+	CHECK(WITHIN(12 * SAMPLE, drifts(less, KIND_qp, -1)));
+	CHECK(drifts(devx, KIND_qp, 0) && pong().drifting == 3);
+	/* A registration that ends takes its drift along. */
+	end(less);
+	end(socket);
+	end(audit);
+	CHECK(WITHIN(3, pong().drifting == 0));
+	store(WORD_END, 1);
+	spawn_wait(lease);
+	spawn_wait(devx);
+	collector_stop();
+}
+
+/* Books and kernel of busy processes differ at nearly every moment, and nobody hears of it. */
+static void drive_churn(void)
+{
+	enum { CHURNERS = 4 };
+	unsigned drifting = 0;
+	pid_t pid[CHURNERS];
+	char scenario[32];
+	double until;
+
+	begin("", MONITOR_FENTRY);
+	for (int i = 0; i < CHURNERS; i++) {
+		struct proto_row books;
+
+		snprintf(scenario, sizeof(scenario), "churner:%d", i + 1);
+		pid[i] = guarded(scenario, "TRANSPORT=lease\nQUIET=1");
+		books = collector_process(pid[i]);
+		CHECK(kernel_row(pid[i], "rxe0", "churner") == (unsigned)i + 1);
+		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+			kernel_set((unsigned)i + 1, kind, books.used[kind]);
+	}
+	store(WORD_GO, 1);
+	for (until = seconds_now() + 16; seconds_now() < until; usleep(50000))
+		drifting += pong().drifting;
+	CHECK(load(WORD_MADE) > 1000, "%llu", (unsigned long long)load(WORD_MADE));
+	CHECK(drifting == 0 && events(EVENT_DRIFT, 0).count == 0, "%s",
+	      events(EVENT_DRIFT, 0).text);
+	/* Being busy hides nothing. */
+	__atomic_add_fetch(&kernel_rows[1].made[KIND_qp], 20, __ATOMIC_SEQ_CST);
+	CHECK(WITHIN(3 * SAMPLE, events(EVENT_DRIFT, pid[0]).count == 1), "not noticed");
+	store(WORD_END, 1);
+	for (int i = 0; i < CHURNERS; i++)
+		CHECK(spawn_wait(pid[i]) == 0);
+	collector_stop();
+}
+
+/* ---- orphans */
+
+static bool is_gone(pid_t pid)
+{
+	return !collector_process(pid).pid;
+}
+
+static void drive_orphans(void)
+{
+	pid_t pid;
+	unsigned row;
+	double before;
+
+	begin("", MONITOR_FENTRY);
+	/* Nothing is left: over at once, and no orphan. */
+	pid = guarded("holder:3", "TRANSPORT=lease\nQUIET=1");
+	row = mirrored(pid, "rxe0");
+	kernel_free(row); /* as if it had been */
+	end(pid);
+	CHECK(is_gone(pid) && events(EVENT_DIED, pid).count == 1);
+	CHECK(events(EVENT_ORPHANED, pid).count == 0);
+
+	/* The kernel needs a moment: what it has counts as long, and no longer. */
+	pid = guarded("holder:3", "TRANSPORT=lease\nQUIET=1");
+	row = mirrored(pid, "rxe0");
+	end(pid);
+	CHECK(has_flag(pid, ROW_ORPHAN) && collector_tenant(NULL).used[KIND_qp] == 3);
+	wait_seconds(.3);
+	CHECK(has_flag(pid, ROW_ORPHAN));
+	before = seconds_now();
+	kernel_free(row);
+	CHECK(WITHIN(2, is_gone(pid)));
+	printf("given back %.0f ms after the kernel\n", (seconds_now() - before) * 1e3);
+	CHECK(seconds_now() - before < .3, "%.2f s", seconds_now() - before);
+	CHECK(collector_tenant(NULL).used[KIND_qp] == 0 && collector_tenant(NULL).processes == 0);
+	CHECK(events(EVENT_ORPHANED, pid).count == 0 && events(EVENT_DIED, pid).count == 1);
+
+	/* Somebody has it whom nobody finds: a descriptor on its way, say. */
+	pid = guarded("holder:3", "TRANSPORT=socket\nQUIET=1");
+	row = mirrored(pid, "rxe0");
+	end(pid);
+	wait_seconds(3);
+	CHECK(has_flag(pid, ROW_ORPHAN) && collector_tenant(NULL).used[KIND_qp] == 3);
+	CHECK(events(EVENT_ORPHANED, pid).count == 1 && events(EVENT_UNCOVERED, pid).count == 0);
+	CHECK(pong().drifting == 0 && pong().uncovered == 0);
+	/* It goes bit by bit; the orphan with the last. */
+	kernel_set(row, KIND_qp, 0);
+	wait_seconds(2);
+	CHECK(has_flag(pid, ROW_ORPHAN) && pong().drifting == 0);
+	kernel_clear(row);
+	CHECK(WITHIN(3, is_gone(pid)));
+	CHECK(events(EVENT_DIED, pid).count == 1);
+	kernel_free(row);
+
+	/* Over a restart, and until the monitor goes. */
+	pid = guarded("holder:3", "TRANSPORT=lease\nQUIET=1");
+	row = mirrored(pid, "rxe0");
+	collector_kill();
+	end(pid);
+	collector_start(variables);
+	CHECK(has_flag(pid, ROW_ORPHAN));
+	wait_seconds(2);
+	CHECK(has_flag(pid, ROW_ORPHAN));
+	kernel_unload(directory);
+	CHECK(WITHIN(4, is_gone(pid)));
+	collector_stop();
+
+	/* Who was not counted for want of room may have something; and a list of a while ago
+	 * says nothing of this moment. Then it is as without a monitor. */
+	begin("", MONITOR_FENTRY);
+	pid = guarded("holder:3", "TRANSPORT=lease\nQUIET=1");
+	row = mirrored(pid, "rxe0");
+	kernel_head->lost_objects = 1;
+	end(pid);
+	CHECK(has_flag(pid, ROW_ORPHAN)); /* what is there is there */
+	kernel_free(row);
+	CHECK(WITHIN(3, is_gone(pid)));
+	collector_stop();
+	begin("", MONITOR_NETLINK);
+	pid = guarded("holder:3", "TRANSPORT=lease\nQUIET=1");
+	row = mirrored(pid, "rxe0");
+	end(pid);
+	CHECK(is_gone(pid));
+	wait_seconds(1);
+	CHECK(pong().uncovered == 0 && events(EVENT_UNCOVERED, pid).count == 0);
+	kernel_free(row);
+	collector_stop();
+}
+
+/* ---- the monitor itself */
+
+static bool says(const char *mode, const char *problem)
+{
+	struct proto_pong answer = pong();
+
+	return !strcmp(answer.monitor, mode) && strstr(answer.monitor_problem, problem) &&
+	       !answer.monitor_problem[0] == !problem[0];
+}
+
+static void cut(const char *name, off_t size)
+{
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	CHECK(truncate(path, size) == 0);
+}
+
+static void drive_monitor(void)
+{
+	struct proto_row row;
+	unsigned number;
+	pid_t bare = unguarded();
+
+	kernel_unload(directory);
+	collector_policy("");
+	collector_start(variables);
+	/* None. */
+	CHECK(says("none", directory) && strstr(pong().monitor_problem, "no rdma_monitor"), "%s",
+	      pong().monitor_problem);
+	row = collector_tenant(NULL);
+	CHECK(!(row.flags & ROW_WATCHED) && row.kernel[KIND_qp] == 0 && !pong().observed);
+	/* One comes. */
+	kernel_load(directory, MONITOR_FENTRY);
+	number = kernel_row(bare, "rxe0", "raw");
+	kernel_set(number, KIND_qp, 5);
+	CHECK(WITHIN(2, says("fentry", "")), "%s", pong().monitor_problem);
+	CHECK(WITHIN(2, collector_process(bare).kernel[KIND_qp] == 5));
+	CHECK(collector_tenant(NULL).flags & ROW_WATCHED);
+	kernel_head->lost_objects = 3;
+	kernel_head->lost_rows = 4;
+	CHECK(pong().lost_objects == 3 && pong().lost_rows == 4);
+	/* Another, in its place. */
+	kernel_load(directory, MONITOR_NETLINK);
+	number = kernel_row(bare, "rxe0", "raw");
+	kernel_set(number, KIND_qp, 6);
+	CHECK(WITHIN(2, says("netlink", "")), "%s", pong().monitor_problem);
+	CHECK(WITHIN(2, collector_process(bare).kernel[KIND_qp] == 6));
+	CHECK(pong().lost_objects == 0 && pong().uncovered == 1);
+	/* Cut while it is being read; whole again. */
+	cut("rows", 4096);
+	CHECK(WITHIN(3, says("none", "/rows: ")), "%s", pong().monitor_problem);
+	CHECK(pong().uncovered == 0 && !(collector_tenant(NULL).flags & ROW_WATCHED));
+	CHECK(collector_tenant(NULL).kernel[KIND_qp] == 0);
+	kernel_load(directory, MONITOR_KPROBE);
+	CHECK(WITHIN(3, says("kprobe", "")), "%s", pong().monitor_problem);
+	cut("head", 8);
+	CHECK(WITHIN(3, says("none", "/head: ")), "%s", pong().monitor_problem);
+	/* Of another version, of another table of kinds, of no known mode. */
+	kernel_load(directory, MONITOR_FENTRY);
+	CHECK(WITHIN(3, says("fentry", "")));
+	kernel_load(directory, MONITOR_FENTRY);
+	kernel_head->version = MONITOR_VERSION + 1;
+	CHECK(WITHIN(3, says("none", "another version of rdma_monitor")), "%s",
+	      pong().monitor_problem);
+	kernel_load(directory, MONITOR_FENTRY);
+	kernel_head->kinds++;
+	CHECK(WITHIN(3, says("none", "another version of rdma_monitor")), "%s",
+	      pong().monitor_problem);
+	kernel_load(directory, (enum monitor_mode)77);
+	CHECK(WITHIN(3, says("none", "watches nothing")), "%s", pong().monitor_problem);
+	/* And gone. */
+	kernel_unload(directory);
+	CHECK(WITHIN(3, says("none", "no rdma_monitor")), "%s", pong().monitor_problem);
+	CHECK(occurrences(collector_log(), "no rdma_monitor") == 2, "%s", collector_log());
+	end(bare);
+	collector_stop(); /* it is the same one */
+}
+
+static void drive(void)
+{
+	snprintf(directory, sizeof(directory), "%s", harness_path("monitor"));
+	snprintf(variables, sizeof(variables), MONITOR_VARIABLE "=%s\n", directory);
+	chmod(harness_path(""), 0711);
+	drive_monitor();
+	drive_uncovered();
+	drive_sums();
+	drive_drift();
+	drive_churn();
+	drive_orphans();
+}
+
+int main(int argc, char **argv)
+{
+	static const struct scenario scenarios[] = {
+		{ "holder", run_holder },
+		{ "idle", run_idle },
+		{ "churner", run_churner },
+		{ NULL, NULL },
+	};
+
+	return harness_main(argc, argv, scenarios, drive);
+}
