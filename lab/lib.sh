@@ -17,6 +17,7 @@ check() {
 	else
 		echo "FAIL  $text"
 		checks_failed=1
+		[ ! -s "$scratch/rows" ] || show "$scratch/rows" # what was compared last
 	fi
 }
 
@@ -141,3 +142,109 @@ application() {
 }
 # shellcheck disable=SC2034 # for the scenarios
 applications=(ib_send_bw ib_write_lat-R ib_read_bw ib_atomic_lat rping ucmatose fi_pingpong ucx_perftest mpi_ring)
+
+# mark, elapsed: milliseconds since the last mark
+mark() { marked=${EPOCHREALTIME/./}; }
+elapsed() { echo $(((${EPOCHREALTIME/./} - marked) / 1000)); }
+
+# soon MS TEXT COMMAND...: a check that may take so long, from the last mark, to become true
+soon() {
+	local limit=$1 text=$2 ms result=1
+	shift 2
+	while [ $result -ne 0 ] && [ "$(elapsed)" -lt $((limit + 2000)) ]; do
+		if "$@"; then result=0; else sleep 0.01; fi
+	done
+	ms=$(elapsed)
+	check "$text ($ms ms)" test $result -eq 0 -a "$ms" -le "$limit"
+}
+
+# begin NAME COMMAND...: in the background as ${process[NAME]}, output in $scratch/NAME.out. Its
+# input is what "tell NAME LINE" writes; "end NAME" ends that and waits for it.
+declare -A process inputs
+begin() {
+	local name=$1 fd
+	shift
+	rm -f "$scratch/$name.in"
+	mkfifo "$scratch/$name.in"
+	apart "$@" <"$scratch/$name.in" >"$scratch/$name.out" 2>&1 &
+	process[$name]=$!
+	exec {fd}>"$scratch/$name.in"
+	inputs[$name]=$fd
+}
+# apart COMMAND...: without the inputs of others, so that these end when we end them
+apart() {
+	local fd
+	for fd in "${inputs[@]}"; do
+		exec {fd}>&-
+	done
+	exec "$@"
+}
+tell() { echo "$2" >&"${inputs[$1]}"; }
+says() {
+	within 60 grep -q "$2" "$scratch/$1.out" || {
+		check "$1 says '$2'" false
+		show "$scratch/$1.out"
+	}
+}
+end() {
+	local fd=${inputs[$1]}
+	exec {fd}>&-
+	unset "inputs[$1]"
+	wait "${process[$1]}"
+}
+killed() {
+	kill -9 "${process[$1]}" 2>/dev/null || true
+	end "$1" 2>/dev/null || true
+}
+
+# rdma_monitor; $keeper is the one that looks after the accounting. Before 5.15 no kernel pins
+# kprobes, so that counting ends with it: then $lasting is empty.
+monitor=$BUILD_DIRECTORY/rdma_monitor
+rows=$BUILD_DIRECTORY/lab/rows
+keeper='' lasting=1
+case $(uname -r) in 5.10.*) lasting='' ;; esac
+monitor_counts() { "$rows" head 2>/dev/null | grep -qv 'seeded_at 0\.'; }
+monitor_start() {
+	mark
+	apart "$monitor" --keep "$@" >>"$scratch/monitor" 2>&1 &
+	keeper=$!
+	check "rdma_monitor counts" within 20 monitor_counts
+}
+monitor_stop() {
+	kill "$keeper"
+	check "rdma_monitor ends well" wait "$keeper"
+	keeper=''
+	check "and is taken out" "$monitor" --unload
+	[ $checks_failed -eq 0 ] || show "$scratch/monitor"
+}
+
+# rows_are COUNTS [WHICH]: what the rows say, see tests/lab/rows.c; kept for show
+rows_are() { [ "$("$rows" "${@:2}" | tee "$scratch/rows")" = "$1" ]; }
+
+# sums KIND...: of names and numbers on the input, the sums of these, as rows prints them. What
+# follows a line "minus" is taken off.
+sums() {
+	awk -v kinds="$*" '
+		/^minus$/ { minus = 1 }
+		{ for (i = 1; i < NF; i++) if ($(i + 1) ~ /^-?[0-9]+$/) sum[$i] += minus ? -$(i + 1) : $(i + 1) }
+		END {
+			count = split(kinds, kind)
+			for (i = 1; i <= count; i++) if (sum[kind[i]]) line = line " " kind[i] " " sum[kind[i]]
+			print substr(line, 2)
+		}'
+}
+
+# What the kernel lists and the rows have too; older ones list no SRQs.
+kinds_listed=(ctx pd cq qp srq mr)
+[ -n "$lasting" ] || kinds_listed=(ctx pd cq qp mr)
+# listed BEFORE: what the kernel has beyond that, on all devices together
+listed() { { kernel_counts && printf 'minus\n%s\n' "$1"; } | sums "${kinds_listed[@]}"; }
+nothing_listed() { [ -z "$(listed "$1" | tee "$scratch/rows")" ]; }
+# rows_equal_kernel BEFORE [WHICH]
+rows_equal_kernel() {
+	local ours kernel
+	ours=$("$rows" "${@:2}" | sums "${kinds_listed[@]}")
+	kernel=$(listed "$1")
+	echo "the rows: $ours; the kernel: $kernel" >"$scratch/rows"
+	[ "$ours" = "$kernel" ]
+}

@@ -259,10 +259,15 @@ static int head_make(struct loader *loader, const struct accounting *object, cha
 		     size_t size)
 {
 	struct monitor_head *head = loader->head;
+	int vacant = bpf_map__fd(object->maps.vacant);
+	__u32 left;
 
+	/* Somebody may have been killed here before. */
+	while (!bpf_map_lookup_and_delete_elem(vacant, NULL, &left))
+		;
 	/* The first row is nobody's, and always there. */
 	for (__u32 row = MONITOR_ROWS - 1; row > 0; row--)
-		if (bpf_map_update_elem(bpf_map__fd(object->maps.vacant), NULL, &row, BPF_ANY))
+		if (bpf_map_update_elem(vacant, NULL, &row, BPF_ANY))
 			return fail(-errno, problem, size, "vacant rows: %s", strerror(errno));
 	loader->rows[0].generation = 1;
 	loader->rows[0].device = MONITOR_NO_DEVICE;

@@ -114,6 +114,11 @@ int monitor_reader_open(struct monitor_reader *ret_reader, const char *directory
 			 directory, strerror(-result));
 		return result;
 	}
+	if (!__atomic_load_n(&head->magic, __ATOMIC_ACQUIRE)) {
+		snprintf(problem, size, "%s: rdma_monitor is just being loaded", directory);
+		munmap((void *)head, sizeof(*head));
+		return -ENOENT;
+	}
 	if (head->magic != MONITOR_MAGIC || head->version != MONITOR_VERSION ||
 	    head->rows != MONITOR_ROWS || head->kinds != kinds_signature()) {
 		snprintf(problem, size,

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Whoever has objects in the kernel and does not run under the library is shown, within two
+# seconds: a program that was never preloaded, a static one, one that took the preload out of
+# its environment, and one that switched the library off. Who runs under it is not.
+set -euo pipefail
+. lab/lib.sh
+objects=$BUILD_DIRECTORY/lab/objects paths=$BUILD_DIRECTORY/lab/paths
+
+# state_of PID: the states of a process, as the collector shows them
+state_of() { "$command" -j show process "$1" 2>/dev/null | tr -d ' \n' | grep -o '"state":\[[^]]*\]' | head -n 1; }
+is() { grep -q "\"$2\"" <<<"$(state_of "$1")"; }
+is_not() { ! is "$1" "$2"; }
+known() { "$command" -j status | tr -d ' \n' | grep -o '"uncovered":[0-9]*' | head -n 1 | grep -o '[0-9]*'; }
+knows() { [ "$(known)" = "$1" ]; }
+
+# shown NAME PID: it becomes uncovered in time, and says how long that took
+shown() {
+	local start
+	start=$(date +%s%N)
+	within 2 is "$2" uncovered || return 1
+	echo "      ($1: $((($(date +%s%N) - start) / 1000000)) ms after it was there)"
+}
+
+printf '[tenant guests]\nmatch = uid=65534\nqp = 7\n' >"$scratch/policy"
+export RDMA_INTERCEPT_POLICY=$scratch/policy
+"$BUILD_DIRECTORY/rdma_monitor" --keep 2>"$scratch/monitor" &
+monitor=$!
+collector_start
+has_mode() { "$command" -j status | tr -d ' \n' | grep -q "\"monitor\":{\"mode\":\"\(fentry\|kprobe\)\""; }
+check "the collector finds the monitor" within 20 has_mode
+check "nobody is uncovered" knows 0
+
+guarded TRANSPORT=lease "$objects" hold 3 >"$scratch/guarded" 2>&1 &
+covered=$!
+check "a guarded process is there" within 30 grep -q 'holding 3' "$scratch/guarded"
+
+"$objects" hold 3 >"$scratch/plain" 2>&1 &
+plain=$!
+check "a process without the library is there" within 30 grep -q 'holding 3' "$scratch/plain"
+check "it is uncovered within 2 s" shown plain $plain
+
+mkfifo "$scratch/stdin"
+"$paths" ioctl 4 <"$scratch/stdin" >"$scratch/static" 2>&1 &
+static=$!
+exec 7>"$scratch/stdin"
+check "a static program is there" within 30 grep -q '"qp":4' "$scratch/static"
+check "it is uncovered within 2 s" shown static $static
+
+guarded TRANSPORT=lease env -u LD_PRELOAD "$objects" hold 2 >"$scratch/unset" 2>&1 &
+unset=$!
+check "one that took the preload away is there" within 30 grep -q 'holding 2' "$scratch/unset"
+check "it is uncovered within 2 s" shown unset $unset
+
+guarded 'ENABLE=0' "$objects" hold 2 >"$scratch/off" 2>&1 &
+off=$!
+check "one with the library switched off is there" within 30 grep -q 'holding 2' "$scratch/off"
+check "it is uncovered within 2 s" shown off $off
+check "with the library loaded, but inactive" is $off inactive
+check "which the others are not" is_not $plain inactive
+
+setpriv --reuid 65534 --clear-groups "$objects" hold 1 >"$scratch/guest" 2>&1 &
+guest=$!
+check "one of another tenant is there" within 30 grep -q 'holding 1' "$scratch/guest"
+check "it is uncovered within 2 s" shown guest $guest
+check "and shown with its tenant" bash -c "'$command' -j show process $guest | tr -d ' \n' | grep -q '\"tenant\":\"guests\"'"
+
+check "the guarded one is covered" is_not $covered uncovered
+check "and does not drift" is_not $covered drift
+check "five are uncovered in all" within 2 knows 5
+check "people see it, too" bash -c "'$command' status | grep -q '5 .*uncovered'"
+check "doctor says so" bash -c "'$command' doctor | grep monitor | grep -q 5"
+host_qp() { "$command" -j status | python3 -c 'import json, sys; qp = json.load(sys.stdin)["host"]["kinds"]["qp"]; print(qp["used"], qp["kernel"])'; }
+check "the host's books have 3 QPs, and the kernel 3 + 3 + 4 + 2 + 2 + 1" [ "$(host_qp)" = "3 15" ]
+
+exec 7>&-
+for pid in $covered $plain $unset $off $guest; do
+	kill -9 "$pid"
+	wait "$pid" 2>/dev/null || true
+done
+wait $static || check "the static program ends well" false
+check "when they have ended nobody is uncovered" within 3 knows 0
+
+kill $monitor
+wait $monitor || check "rdma_monitor ends well" false
+"$BUILD_DIRECTORY/rdma_monitor" --unload
+no_monitor() { "$command" -j status | tr -d ' \n' | grep -q '"monitor":{"mode":"none"'; }
+check "without a monitor the collector says so" within 5 no_monitor
+finish
