@@ -78,8 +78,7 @@ bool truth_is_complete(const struct truth *truth)
 
 uint64_t truth_observed(const struct truth *truth)
 {
-	const struct monitor_head *head = truth->reader.head;
-	uint64_t observed = head ? __atomic_load_n(&head->observed, __ATOMIC_RELAXED) : 0;
+	uint64_t observed = truth->reader.head ? monitor_reader_observed(&truth->reader) : 0;
 
 	return observed & ((1ull << KIND_COUNT) - 1);
 }

@@ -115,11 +115,11 @@ static __always_inline struct monitor_row *row_at(__u32 number)
 }
 
 #define ADD(word, amount) ((void)__sync_fetch_and_add(&(word), (amount)))
-#define COUNT_ONE(field)                                                                           \
+#define HEAD_ADD(field, amount)                                                                    \
 	({                                                                                         \
-		struct monitor_head *counted = the_head();                                         \
-		if (counted)                                                                       \
-			ADD(counted->field, 1);                                                    \
+		struct monitor_head *written = the_head();                                         \
+		if (written)                                                                       \
+			ADD(written->field, amount);                                               \
 	})
 
 static __always_inline __u64 word_at(__u64 address)
@@ -259,7 +259,7 @@ static __always_inline __u32 row_for(struct maker *maker)
 		if (row && row->device == maker->device_index && row->cgroup == maker->cgroup)
 			return number;
 	}
-	COUNT_ONE(lost_rows);
+	HEAD_ADD(lost_rows, 1);
 	return 0;
 }
 
@@ -342,10 +342,12 @@ static __always_inline int object_add(__u64 address, struct monitor_object *obje
 		tally(row->gone, object);
 		ADD(row->live, -1);
 		if (failed != -17 /* EEXIST */)
-			COUNT_ONE(lost_objects);
+			HEAD_ADD(lost_objects, 1);
 		row_may_go(row, object->row);
 		return 0;
 	}
+	if (object->flags & MONITOR_DEPTHLESS)
+		HEAD_ADD(depthless, 1);
 	tell(type, row, object);
 	return 1;
 }
@@ -363,6 +365,8 @@ static __always_inline void object_remove(__u64 address)
 	row = row_at(object.row);
 	if (!row)
 		return;
+	if (object.flags & MONITOR_DEPTHLESS)
+		HEAD_ADD(depthless, -1);
 	tally(row->gone, &object);
 	tell(MONITOR_GONE, row, &object);
 	ADD(row->live, -1);
@@ -450,10 +454,12 @@ static __always_inline void describe(struct what what, const struct monitor_obje
 		break;
 	case KIND_qp:
 		object->number = BPF_CORE_READ((const struct ib_qp *)hardware, qp_num);
-		object->subtype = BPF_CORE_READ((const struct ib_qp *)hardware, qp_type);
+		object->subtype = (__u16)BPF_CORE_READ((const struct ib_qp *)hardware, qp_type);
 		if (announced) {
 			object->size = announced->size;
 			object->size2 = announced->size2;
+		} else {
+			object->flags = MONITOR_DEPTHLESS;
 		}
 		break;
 	case MONITOR_other:
@@ -833,7 +839,7 @@ static __always_inline int is_alive(__u64 address, __u16 counter)
 static __always_inline int found(__u64 address, __u16 counter, int added)
 {
 	if (added) {
-		COUNT_ONE(seeded);
+		HEAD_ADD(seeded, 1);
 		if (!is_alive(address, counter))
 			object_remove(address);
 	}
@@ -879,7 +885,7 @@ static __always_inline __u64 seed_cursor(__u64 file)
 static __always_inline void seed_stop(__u64 file, __u64 last)
 {
 	bpf_map_update_elem(&cursors, &file, &last, BPF_ANY);
-	COUNT_ONE(seed_unfinished);
+	HEAD_ADD(seed_unfinished, 1);
 }
 
 static __always_inline int seed_uverbs(__u64 file, __u64 leader)

@@ -500,6 +500,8 @@ static void ghost_remove(const struct loader *loader, const struct accounting *o
 	if (bpf_map_lookup_elem(fd, &address, &ghost) || bpf_map_delete_elem(fd, &address) ||
 	    ghost.row >= MONITOR_ROWS || ghost.counter >= MONITOR_COUNTERS)
 		return;
+	if (ghost.flags & MONITOR_DEPTHLESS)
+		__atomic_fetch_sub(&loader->head->depthless, 1, __ATOMIC_SEQ_CST);
 	row_uncharge(&loader->rows[ghost.row], &ghost);
 }
 

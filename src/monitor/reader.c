@@ -169,6 +169,15 @@ bool monitor_reader_is_stale(const struct monitor_reader *reader)
 			       (__u64)now.tv_sec * 1000000000 + (__u64)now.tv_nsec;
 }
 
+__u64 monitor_reader_observed(const struct monitor_reader *reader)
+{
+	__u64 observed = __atomic_load_n(&reader->head->observed, __ATOMIC_RELAXED);
+
+	if (__atomic_load_n(&reader->head->depthless, __ATOMIC_RELAXED))
+		observed &= ~(1ull << KIND_send_wr | 1ull << KIND_recv_wr);
+	return observed;
+}
+
 /* A row may be freed and taken while it is copied: its generation tells. */
 static bool row_copy(const struct monitor_row *row, struct monitor_row *ret_row)
 {

@@ -39,6 +39,9 @@ bool monitor_reader_is_stale(const struct monitor_reader *reader);
 bool monitor_reader_next(const struct monitor_reader *reader, unsigned *cursor,
 			 struct monitor_row *ret_row);
 
+/* Bit c: what the rows say of counter c is complete. */
+__u64 monitor_reader_observed(const struct monitor_reader *reader);
+
 /* What a row holds now. */
 static inline __u64 monitor_row_count(const struct monitor_row *row, unsigned counter)
 {

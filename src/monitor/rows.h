@@ -90,6 +90,7 @@ struct monitor_head {
 	__u64 dropped;	       /* events for which the ring had no room */
 	__u64 seeded;	       /* objects found when starting, in all passes */
 	__u64 seed_unfinished; /* files that a pass has not read to their end; the loader sets 0 */
+	__u64 depthless; /* queue pairs that are MONITOR_DEPTHLESS */
 };
 
 #define MONITOR_ANNOUNCED MONITOR_COUNTERS
@@ -100,11 +101,15 @@ struct monitor_object {
 	__u16 counter; /* enum monitor_counter; MONITOR_ANNOUNCED: not made yet */
 	__u16 type;    /* the kernel's, for what has none of our kinds */
 	__u32 number;  /* of a queue pair */
-	__u32 subtype; /* of a queue pair: enum ib_qp_type */
+	__u16 subtype; /* of a queue pair: enum ib_qp_type */
+	__u16 flags;
 	__u64 size; /* bytes of memory, entries of a completion queue, send requests of a queue pair */
 	__u64 size2;   /* receive requests of a queue pair */
 	__u64 made_ns; /* since boot */
 };
+
+/* A queue pair that was there before, and whose depths nobody knows. */
+enum { MONITOR_DEPTHLESS = 1 };
 
 enum monitor_event_type { MONITOR_MADE, MONITOR_GONE, MONITOR_CHANGED, MONITOR_FOUND };
 
@@ -120,7 +125,7 @@ struct monitor_event {
 _Static_assert(sizeof(struct monitor_row) ==
 		       56 + MONITOR_NAME + MONITOR_COMMAND + 16 * MONITOR_COUNTERS,
 	       "row");
-_Static_assert(sizeof(struct monitor_head) == 144 + 8 * MONITOR_HOOKS, "head");
+_Static_assert(sizeof(struct monitor_head) == 152 + 8 * MONITOR_HOOKS, "head");
 _Static_assert(sizeof(struct monitor_object) == 40, "object");
 _Static_assert(sizeof(struct monitor_event) == 56 + MONITOR_NAME + MONITOR_COMMAND, "event");
 

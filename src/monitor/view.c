@@ -317,6 +317,7 @@ static const char *const who_titles[VIEW_BYS] = {
 void view_print(const struct view *view, const struct monitor_reader *reader, FILE *out)
 {
 	const struct monitor_head *head = reader->head;
+	__u64 observed = monitor_reader_observed(reader);
 
 	fputs(who_titles[view->by], out);
 	for (unsigned i = 0; i < COLUMNS; i++)
@@ -330,7 +331,7 @@ void view_print(const struct view *view, const struct monitor_reader *reader, FI
 			__u64 count = count_of(&line->sum, columns[j].counter);
 			char text[24];
 
-			if (!(head->observed >> columns[j].counter & 1))
+			if (!(observed >> columns[j].counter & 1))
 				snprintf(text, sizeof(text), "?");
 			else if (columns[j].bytes)
 				size_text(count, text);
@@ -426,7 +427,8 @@ void view_print_json(const struct view *view, const struct monitor_reader *reade
 	for (unsigned i = 0; i < MONITOR_HOOKS; i++)
 		json_object_set_new(hooks, monitor_hook_functions[i], json_boolean(head->hook[i]));
 	for (size_t i = 0; i < view->count; i++)
-		json_array_append_new(lines, line_json(view, &view->line[i], head->observed));
+		json_array_append_new(lines, line_json(view, &view->line[i],
+						       monitor_reader_observed(reader)));
 	json_object_set_new(object, "mode",
 			    json_string(head->mode <= MONITOR_NETLINK ?
 						monitor_mode_names[head->mode] :
