@@ -36,6 +36,7 @@ enum {
 	SEED_PASSES = 4096,
 	GHOST_WAIT_MS = 100, /* an object is none if it was none twice, this far apart */
 	UNLOAD_WAIT_MS = 5000,
+	FAILURES_MOST = 10, /* a module on its way in is not complete at once */
 };
 
 /* The programs of a hook, as accounting.bpf.c names them; the entry's may be missing. */
@@ -62,6 +63,8 @@ struct loader {
 	__u64 address[MONITOR_HOOKS]; /* as in the head: where each is attached */
 	int keeper;		      /* the lock */
 	__u64 modules;
+	bool taken_up;	   /* from another who left it */
+	unsigned failures; /* to attach, in a row */
 };
 
 static int fail(int error, char *problem, size_t size, const char *format, ...)
@@ -590,6 +593,23 @@ static int reconcile(struct loader *loader, const struct accounting *object, cha
 
 /* ---- the whole */
 
+/* What we have of it; what is pinned stays. */
+static void forget(struct loader *loader)
+{
+	for (unsigned i = 0; i < MONITOR_HOOKS; i++) {
+		bpf_link__destroy(loader->hook[i].entry);
+		bpf_link__destroy(loader->hook[i].link);
+	}
+	memset(loader->hook, 0, sizeof(loader->hook));
+	memset(loader->address, 0, sizeof(loader->address));
+	if (loader->head)
+		munmap(loader->head, sizeof(*loader->head));
+	if (loader->rows)
+		munmap(loader->rows, MONITOR_ROWS * sizeof(*loader->rows));
+	loader->head = NULL;
+	loader->rows = NULL;
+}
+
 /* Links that are ours end with us. */
 static void beat(struct loader *loader)
 {
@@ -647,6 +667,7 @@ int loader_tend(struct loader *loader, char *problem, size_t size)
 {
 	char path[PATH_MAX];
 	__u64 modules = ground_modules();
+	bool gone = false;
 	int lock, result;
 
 	pin_path(loader, "", "head", path);
@@ -661,30 +682,17 @@ int loader_tend(struct loader *loader, char *problem, size_t size)
 		memset(loader->ground.hook, 0, sizeof(loader->ground.hook));
 		result = 0;
 	}
-	if (result < 0)
-		return result;
-	loader->modules = modules;
-	lock = lock_take(CHANGE_LOCK, LOCK_EX);
-	result = access(path, F_OK) ? -ENOENT : attach_missing(loader, problem, size);
-	if (lock >= 0)
-		close(lock);
-	if (result < 0)
-		loader->modules = 0; /* a module on its way in: once more */
-	return result == -ENOENT ? result : 0;
-}
-
-int loader_reconcile(struct loader *loader, char *problem, size_t size)
-{
-	struct accounting *object;
-	int result = object_open(loader, &object, problem, size);
-
-	if (result < 0)
-		return result;
-	result = object_load(object, problem, size);
-	if (result == 0)
-		result = reconcile(loader, object, problem, size);
-	accounting__destroy(object);
-	return result;
+	if (result == 0) {
+		loader->modules = modules;
+		lock = lock_take(CHANGE_LOCK, LOCK_EX);
+		gone = access(path, F_OK);
+		result = gone ? -ENOENT : attach_missing(loader, problem, size);
+		if (lock >= 0)
+			close(lock);
+	}
+	loader->failures = result < 0 ? loader->failures + 1 : 0;
+	loader->modules = result < 0 && loader->failures < FAILURES_MOST ? 0 : modules;
+	return gone ? -ENOENT : 0;
 }
 
 /* Everything is attached as another left it, and no module came or went since. */
@@ -715,10 +723,35 @@ static int take_up(struct loader *loader, char *problem, size_t size)
 			      monitor_mode_names[reader.head->mode]);
 	else if (is_left_whole(loader, reader.head))
 		result = 1;
+	loader->taken_up = true;
 	loader->wish.ground.mode = reader.head->mode;
 	memcpy(loader->address, reader.head->hook, sizeof(loader->address));
 	monitor_reader_close(&reader);
 	return result;
+}
+
+/* By the best way, or by the next if the kernel does not take that after all. */
+static int load_anew(struct loader *loader, char *problem, size_t size)
+{
+	bool free_choice = loader->wish.ground.mode == MONITOR_NONE;
+
+	for (;;) {
+		int result = attach_missing(loader, problem, size);
+
+		if (result == 0)
+			return 0;
+		remove_all(loader->directory); /* nothing half done */
+		forget(loader);
+		if (!free_choice)
+			return result;
+		snprintf(loader->ground.shortfall, sizeof(loader->ground.shortfall), "%s", problem);
+		loader->ground.mode++;
+		if (loader->ground.mode == MONITOR_NETLINK)
+			return 0;
+		result = directory_make(loader->directory, problem, size);
+		if (result < 0)
+			return result;
+	}
 }
 
 static int start(struct loader *loader, char *problem, size_t size)
@@ -733,7 +766,11 @@ static int start(struct loader *loader, char *problem, size_t size)
 	if (result < 0 || loader->ground.mode == MONITOR_NETLINK)
 		return result;
 	result = directory_make(loader->directory, problem, size);
-	return result < 0 ? result : attach_missing(loader, problem, size);
+	if (result == 0)
+		result = loader->taken_up ? attach_missing(loader, problem, size) :
+					    load_anew(loader, problem, size);
+	loader->wish.ground.mode = loader->ground.mode; /* what is loaded stays of one kind */
+	return result;
 }
 
 int loader_start(struct loader **ret_loader, const struct loader_wish *wish, char *problem,
@@ -781,14 +818,7 @@ const struct ground *loader_ground(const struct loader *loader)
 
 void loader_free(struct loader *loader)
 {
-	for (unsigned i = 0; i < MONITOR_HOOKS; i++) {
-		bpf_link__destroy(loader->hook[i].entry);
-		bpf_link__destroy(loader->hook[i].link);
-	}
-	if (loader->head)
-		munmap(loader->head, sizeof(*loader->head));
-	if (loader->rows)
-		munmap(loader->rows, MONITOR_ROWS * sizeof(*loader->rows));
+	forget(loader);
 	if (loader->keeper >= 0)
 		close(loader->keeper);
 	free(loader);

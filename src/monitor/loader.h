@@ -36,9 +36,6 @@ const struct ground *loader_ground(const struct loader *loader);
  * somebody unloaded everything. */
 int loader_tend(struct loader *loader, char *problem, size_t size);
 
-/* Looks for objects that are not known and known ones that are no more; and puts it right. */
-int loader_reconcile(struct loader *loader, char *problem, size_t size);
-
 /* Ends looking after it; what is pinned stays. */
 void loader_free(struct loader *loader);
 
