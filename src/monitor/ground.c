@@ -140,26 +140,6 @@ __u64 ground_modules(void)
 
 /* ---- types */
 
-/* Where a member lies, in bytes; -ENOENT. */
-static int member_offset(const struct btf *btf, const char *structure, const char *member)
-{
-	int type = btf ? btf__find_by_name_kind(btf, structure, BTF_KIND_STRUCT) : -ENOENT;
-	const struct btf_type *description;
-	const struct btf_member *members;
-
-	if (type < 0)
-		return -ENOENT;
-	description = btf__type_by_id(btf, (__u32)type);
-	members = btf_members(description);
-	for (unsigned i = 0; i < btf_vlen(description); i++) {
-		const char *name = btf__name_by_offset(btf, members[i].name_off);
-
-		if (name && !strcmp(name, member))
-			return (int)(btf_member_bit_offset(description, i) / 8);
-	}
-	return -ENOENT;
-}
-
 struct types {
 	struct btf *kernel; /* its own, or what was given; NULL: nobody describes them */
 	struct btf *module[MONITOR_HOOKS];
@@ -191,14 +171,47 @@ static void types_of_modules(struct types *types, const struct ground *ground)
 	}
 }
 
-static bool types_have_function(const struct types *types, const char *name)
+static const struct btf_type *type_among(const struct btf *btf, __u32 first, const char *name,
+					 unsigned kind)
 {
-	if (btf__find_by_name_kind(types->kernel, name, BTF_KIND_FUNC) > 0)
-		return true;
-	for (unsigned i = 0; i < types->modules; i++)
-		if (btf__find_by_name_kind(types->module[i], name, BTF_KIND_FUNC) > 0)
-			return true;
-	return false;
+	for (__u32 i = first; i < btf__type_cnt(btf); i++) {
+		const struct btf_type *type = btf__type_by_id(btf, i);
+
+		if (btf_kind(type) == kind &&
+		    !strcmp(btf__name_by_offset(btf, type->name_off), name))
+			return type;
+	}
+	return NULL;
+}
+
+/* In the modules first, which are small; each also contains all of the kernel. */
+static const struct btf_type *type_find(const struct types *types, const char *name, unsigned kind,
+					const struct btf **ret_btf)
+{
+	const struct btf_type *type = NULL;
+
+	for (unsigned i = 0; i < types->modules && !type; i++) {
+		*ret_btf = types->module[i];
+		type = type_among(*ret_btf, btf__type_cnt(types->kernel), name, kind);
+	}
+	if (!type) {
+		*ret_btf = types->kernel;
+		type = type_among(*ret_btf, 1, name, kind);
+	}
+	return type;
+}
+
+/* Where a member lies, in bytes; -ENOENT. */
+static int member_offset(const struct types *types, const char *structure, const char *member)
+{
+	const struct btf *btf;
+	const struct btf_type *type = type_find(types, structure, BTF_KIND_STRUCT, &btf);
+	const struct btf_member *members = type ? btf_members(type) : NULL;
+
+	for (unsigned i = 0; type && i < btf_vlen(type); i++)
+		if (!strcmp(btf__name_by_offset(btf, members[i].name_off), member))
+			return (int)(btf_member_bit_offset(type, i) / 8);
+	return -ENOENT;
 }
 
 static bool kernel_is_5_10(void)
@@ -214,11 +227,8 @@ static int offsets_find(struct ground *ground, const struct types *types, char *
 			size_t size)
 {
 	for (unsigned i = 0; i < GROUND_OFFSETS; i++) {
-		int found = member_offset(types->kernel, offsets[i].structure, offsets[i].member);
+		int found = member_offset(types, offsets[i].structure, offsets[i].member);
 
-		for (unsigned j = 0; j < types->modules && found < 0; j++)
-			found = member_offset(types->module[j], offsets[i].structure,
-					      offsets[i].member);
 		if (found < 0 && kernel_is_5_10())
 			found = (int)offsets[i].old;
 		if (found < 0 && i <= OFFSET_file_uobjects) {
@@ -267,8 +277,7 @@ static int try_kprobe(struct ground *ground, struct types *types, const struct g
 							MONITOR_HOOK_commit]);
 		return -ENOTSUP;
 	}
-	ground->allocates =
-		btf__find_by_name_kind(types->kernel, "bpf_mem_alloc", BTF_KIND_STRUCT) > 0;
+	ground->allocates = type_among(types->kernel, 1, "bpf_mem_alloc", BTF_KIND_STRUCT);
 	types_of_modules(types, ground);
 	return offsets_find(ground, types, problem, size);
 }
@@ -277,13 +286,15 @@ static int try_kprobe(struct ground *ground, struct types *types, const struct g
 static int try_fentry(const struct ground *ground, const struct types *types,
 		      const struct ground_wish *wish, char *problem, size_t size)
 {
+	const struct btf *btf;
+
 	if (wish->btf) {
 		snprintf(problem, size, "--btf describes types, but fentry needs the kernel's own");
 		return -ENOTSUP;
 	}
 	for (unsigned i = 0; i < MONITOR_HOOKS; i++)
 		if (ground->hook[i].address &&
-		    !types_have_function(types, monitor_hook_functions[i])) {
+		    !type_find(types, monitor_hook_functions[i], BTF_KIND_FUNC, &btf)) {
 			snprintf(problem, size,
 				 "the kernel does not describe the function %s of %s",
 				 monitor_hook_functions[i], ground->hook[i].module);
