@@ -151,7 +151,7 @@ elapsed() { echo $(((${EPOCHREALTIME/./} - marked) / 1000)); }
 soon() {
 	local limit=$1 text=$2 ms result=1
 	shift 2
-	while [ $result -ne 0 ] && [ "$(elapsed)" -lt $((limit + 2000)) ]; do
+	while [ $result -ne 0 ] && [ "$(elapsed)" -lt 30000 ]; do
 		if "$@"; then result=0; else sleep 0.01; fi
 	done
 	ms=$(elapsed)
@@ -179,12 +179,17 @@ apart() {
 	done
 	exec "$@"
 }
-tell() { echo "$2" >&"${inputs[$1]}"; }
+tell() { (trap '' PIPE && echo "$2" >&"${inputs[$1]}") 2>/dev/null || true; }
+# says NAME TEXT: waits for it; fails at once when the process ends without
 says() {
-	within 60 grep -q "$2" "$scratch/$1.out" || {
-		check "$1 says '$2'" false
-		show "$scratch/$1.out"
-	}
+	local i
+	for ((i = 0; i < 600; i++)); do
+		! grep -q "$2" "$scratch/$1.out" || return 0
+		kill -0 "${process[$1]}" 2>/dev/null || break
+		sleep 0.05
+	done
+	check "$1 says '$2'" grep -q "$2" "$scratch/$1.out"
+	show "$scratch/$1.out"
 }
 end() {
 	local fd=${inputs[$1]}
@@ -211,7 +216,7 @@ monitor_start() {
 	check "rdma_monitor counts" within 20 monitor_counts
 }
 monitor_stop() {
-	kill "$keeper"
+	kill "$keeper" 2>/dev/null || true
 	check "rdma_monitor ends well" wait "$keeper"
 	keeper=''
 	check "and is taken out" "$monitor" --unload

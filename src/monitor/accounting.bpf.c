@@ -320,6 +320,19 @@ static __always_inline void tell(enum monitor_event_type type, const struct moni
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 }
 
+/* How many there are of which something is not known. */
+static __always_inline void ignorance_add(const struct monitor_object *object, __s64 amount)
+{
+	struct monitor_head *written = object->flags ? the_head() : NULL;
+
+	if (!written)
+		return;
+	if (object->flags & MONITOR_DEPTHLESS)
+		ADD(written->depthless, amount);
+	else
+		ADD(written->lengthless, amount);
+}
+
 /* Charged before it can be found, so that nothing is gone before it was made. One that was
  * announced has its place already. */
 static __always_inline int object_add(__u64 address, struct monitor_object *object,
@@ -346,8 +359,7 @@ static __always_inline int object_add(__u64 address, struct monitor_object *obje
 		row_may_go(row, object->row);
 		return 0;
 	}
-	if (object->flags & MONITOR_DEPTHLESS)
-		HEAD_ADD(depthless, 1);
+	ignorance_add(object, 1);
 	tell(type, row, object);
 	return 1;
 }
@@ -365,8 +377,7 @@ static __always_inline void object_remove(__u64 address)
 	row = row_at(object.row);
 	if (!row)
 		return;
-	if (object.flags & MONITOR_DEPTHLESS)
-		HEAD_ADD(depthless, -1);
+	ignorance_add(&object, -1);
 	tally(row->gone, &object);
 	tell(MONITOR_GONE, row, &object);
 	ADD(row->live, -1);
@@ -376,6 +387,7 @@ static __always_inline void object_remove(__u64 address)
 struct what {
 	__u32 type;
 	const void *hardware; /* the driver's part: struct ib_qp and so on */
+	__u64 file;
 };
 
 /* The type's description is in no kernel's own types: its number is always copied. */
@@ -389,14 +401,16 @@ static __always_inline __u32 type_number(const void *api)
 
 static __always_inline struct what what_direct(const struct ib_uobject *uobject)
 {
-	return (struct what){ type_number(uobject->uapi_object), uobject->object };
+	return (struct what){ type_number(uobject->uapi_object), uobject->object,
+			      (__u64)uobject->ufile };
 }
 
 static __always_inline struct what what_copied(const struct ib_uobject *uobject)
 {
 	const void *api = BPF_CORE_READ(uobject, uapi_object);
 
-	return (struct what){ type_number(api), BPF_CORE_READ(uobject, object) };
+	return (struct what){ type_number(api), BPF_CORE_READ(uobject, object),
+			      (__u64)BPF_CORE_READ(uobject, ufile) };
 }
 
 static __always_inline __u16 counter_of(__u32 type)
@@ -431,11 +445,14 @@ static __always_inline __u16 counter_of(__u32 type)
 }
 
 /* A region of all memory, paged in as it is used, pins none of it. */
+static __always_inline int is_whole(const struct ib_mr *region)
+{
+	return BPF_CORE_READ(region, length) == ~0ull;
+}
+
 static __always_inline __u64 region_bytes(const struct ib_mr *region)
 {
-	__u64 length = BPF_CORE_READ(region, length);
-
-	return length == ~0ull ? 0 : length;
+	return is_whole(region) ? 0 : BPF_CORE_READ(region, length);
 }
 
 static __always_inline void describe(struct what what, const struct monitor_object *announced,
@@ -444,10 +461,13 @@ static __always_inline void describe(struct what what, const struct monitor_obje
 	const void *hardware = what.hardware;
 
 	object->type = (__u16)what.type;
+	object->file = what.file;
 	object->counter = counter_of(what.type);
 	switch (object->counter) {
 	case KIND_mr:
 		object->size = region_bytes(hardware);
+		if (!object->size && !is_whole(hardware))
+			object->flags = MONITOR_LENGTHLESS;
 		break;
 	case KIND_cq:
 		object->size = (__u32)BPF_CORE_READ((const struct ib_cq *)hardware, cqe);
@@ -469,14 +489,25 @@ static __always_inline void describe(struct what what, const struct monitor_obje
 	}
 }
 
+/* What is known at an address where something is just being made ended unseen: a call that was
+ * missed. Returns the object that is announced there, or NULL. */
+static __always_inline struct monitor_object *clear_for(__u64 address)
+{
+	struct monitor_object *known = bpf_map_lookup_elem(&objects, &address);
+
+	if (known && known->counter != MONITOR_ANNOUNCED) {
+		object_remove(address);
+		known = NULL;
+	}
+	return known;
+}
+
 static __always_inline int uobject_add(__u64 address, struct what what, struct maker *maker,
+				       struct monitor_object *announced,
 				       enum monitor_event_type how)
 {
-	struct monitor_object object = {}, *announced;
+	struct monitor_object object = {};
 
-	announced = bpf_map_lookup_elem(&objects, &address);
-	if (announced && announced->counter != MONITOR_ANNOUNCED)
-		return 0;
 	describe(what, announced, &object);
 	object.row = row_for(maker);
 	return object_add(address, &object, announced, how);
@@ -538,8 +569,10 @@ static __always_inline int on_depths(__u64 uobject, __u32 send, __u32 receive)
 		.size2 = receive,
 	};
 
-	if (uobject)
-		bpf_map_update_elem(&objects, &uobject, &object, BPF_ANY);
+	if (!uobject)
+		return 0;
+	clear_for(uobject);
+	bpf_map_update_elem(&objects, &uobject, &object, BPF_ANY);
 	return 0;
 }
 
@@ -551,6 +584,7 @@ static __always_inline int on_context_made(__u64 charge, const struct ib_device 
 	if (type != CG_HANDLE || result)
 		return 0;
 	maker_copied(&maker, device);
+	clear_for(charge);
 	plain_add(charge, KIND_ctx, &maker, MONITOR_MADE);
 	return 0;
 }
@@ -569,6 +603,7 @@ static __always_inline int on_id_made(__u64 id)
 	if (!id || id >= (__u64)-4095)
 		return 0;
 	maker_copied(&maker, NULL);
+	clear_for(id);
 	plain_add(id, KIND_cm_id, &maker, MONITOR_MADE);
 	return 0;
 }
@@ -587,6 +622,7 @@ static __always_inline int on_id_asked(__u64 id, __u64 event)
 	if (!listener)
 		return 0;
 	object.row = listener->row;
+	clear_for(id);
 	object_add(id, &object, NULL, MONITOR_MADE);
 	return 0;
 }
@@ -606,7 +642,8 @@ int BPF_PROG(f_commit, struct ib_uobject *uobject)
 	struct maker maker;
 
 	maker_direct(&maker, uobject->context->device);
-	uobject_add((__u64)uobject, what_direct(uobject), &maker, MONITOR_MADE);
+	uobject_add((__u64)uobject, what_direct(uobject), &maker, clear_for((__u64)uobject),
+		    MONITOR_MADE);
 	return 0;
 }
 
@@ -695,7 +732,8 @@ int BPF_KPROBE(k_commit, struct ib_uobject *uobject)
 	struct maker maker;
 
 	maker_copied(&maker, BPF_CORE_READ(uobject, context, device));
-	uobject_add((__u64)uobject, what_copied(uobject), &maker, MONITOR_MADE);
+	uobject_add((__u64)uobject, what_copied(uobject), &maker, clear_for((__u64)uobject),
+		    MONITOR_MADE);
 	return 0;
 }
 
@@ -816,47 +854,55 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 /* ---- what was there before */
 
 /* Whether an address is still what it was taken for. */
-static __always_inline int is_alive(__u64 address, __u16 counter)
+static __always_inline int is_alive(__u64 address, const struct monitor_object *object)
 {
+	const struct ib_uobject *uobject = (const struct ib_uobject *)address;
+	struct what what;
 	__u64 list, next;
 
-	if (counter == KIND_ctx) {
+	if (object->counter == KIND_ctx) {
 		__u64 context = address - bpf_core_field_offset(struct ib_ucontext, cg_obj);
 		__u64 file = (__u64)BPF_CORE_READ((struct ib_ucontext *)context, ufile);
 
 		return word_at(file + offset_file_ucontext) == context;
 	}
-	if (counter == KIND_cm_id)
+	if (object->counter == KIND_cm_id)
 		return word_at(word_at(address + offset_cm_id_context) + offset_ucm_cm_id) ==
 		       address;
+	what = what_copied(uobject);
 	list = address + bpf_core_field_offset(struct ib_uobject, list);
 	next = word_at(list);
-	return next != list &&
+	return next != list && (__u16)what.type == object->type && what.file == object->file &&
 	       word_at(next + bpf_core_field_offset(struct list_head, prev)) == list;
 }
 
 /* Found in a list while its destruction may be under way: then that came too early for us. */
-static __always_inline int found(__u64 address, __u16 counter, int added)
+static __always_inline int found(__u64 address, int added)
 {
-	if (added) {
-		HEAD_ADD(seeded, 1);
-		if (!is_alive(address, counter))
-			object_remove(address);
-	}
+	struct monitor_object *object;
+
+	if (!added)
+		return 0;
+	HEAD_ADD(seeded, 1);
+	object = bpf_map_lookup_elem(&objects, &address);
+	if (object && !is_alive(address, object))
+		object_remove(address);
 	return 0;
 }
 
 __noinline int seed_uobject(__u64 address, __u64 leader)
 {
 	const struct ib_uobject *uobject = (const struct ib_uobject *)address;
+	struct monitor_object *known = bpf_map_lookup_elem(&objects, &address);
 	struct what what = what_copied(uobject);
 	struct maker maker;
 
-	if (!what.hardware)
+	/* One that is announced and in the list was committed, and that was missed. */
+	if (!what.hardware || (known && known->counter != MONITOR_ANNOUNCED))
 		return 0;
 	maker_other(&maker, (const struct task_struct *)leader,
 		    BPF_CORE_READ(uobject, context, device));
-	return found(address, KIND_COUNT, uobject_add(address, what, &maker, MONITOR_FOUND));
+	return found(address, uobject_add(address, what, &maker, known, MONITOR_FOUND));
 }
 
 __noinline int seed_plain(__u64 address, __u64 leader, __u64 device, __u32 counter)
@@ -866,8 +912,7 @@ __noinline int seed_plain(__u64 address, __u64 leader, __u64 device, __u32 count
 	if (bpf_map_lookup_elem(&objects, &address))
 		return 0;
 	maker_other(&maker, (const struct task_struct *)leader, (const struct ib_device *)device);
-	return found(address, (__u16)counter,
-		     plain_add(address, (__u16)counter, &maker, MONITOR_FOUND));
+	return found(address, plain_add(address, (__u16)counter, &maker, MONITOR_FOUND));
 }
 
 /* Where to go on in the list of a file: after the object that was last, if that still is
@@ -963,7 +1008,7 @@ int ghosts(struct bpf_iter__bpf_map_elem *ctx)
 	if (!object || !address)
 		return 0;
 	ghost = *address;
-	if (object->counter != MONITOR_ANNOUNCED && !is_alive(ghost, object->counter))
+	if (object->counter != MONITOR_ANNOUNCED && !is_alive(ghost, object))
 		bpf_seq_write(ctx->meta->seq, &ghost, sizeof(ghost));
 	return 0;
 }

@@ -75,6 +75,7 @@ struct ib_ucontext {
 };
 
 struct ib_uobject {
+	void *ufile;
 	struct ib_ucontext *context;
 	void *object;
 	struct list_head list;

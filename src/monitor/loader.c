@@ -34,8 +34,10 @@ enum {
 	OBJECTS_GROWING = 1 << 20, /* where memory is taken as needed */
 	OBJECTS_FIXED = 1 << 18,   /* where it is taken at once: 30 MB */
 	SEED_PASSES = 4096,
-	GHOST_WAIT_MS = 100, /* an object is none if it was none twice, this far apart */
+	GHOST_WAIT_MS = 50, /* an object is none if it was none twice, this far apart */
 	UNLOAD_WAIT_MS = 5000,
+	ACTIVE_MS = 200,
+	IDLE_MS = 10000,
 	FAILURES_MOST = 10, /* a module on its way in is not complete at once */
 };
 
@@ -62,9 +64,9 @@ struct loader {
 	struct attached hook[MONITOR_HOOKS];
 	__u64 address[MONITOR_HOOKS]; /* as in the head: where each is attached */
 	int keeper;		      /* the lock */
-	__u64 modules;
-	bool taken_up;	   /* from another who left it */
-	unsigned failures; /* to attach, in a row */
+	__u64 modules, activity;      /* when it was last complete */
+	bool taken_up;		      /* from another who left it */
+	unsigned failures;	      /* to attach, in a row */
 };
 
 static int fail(int error, char *problem, size_t size, const char *format, ...)
@@ -251,27 +253,43 @@ static int object_load(struct accounting *object, char *problem, size_t size)
 
 /* ---- memory that is shared with the kernel */
 
-static void *map_memory(const struct bpf_map *map, size_t bytes)
+static int map_open(const struct loader *loader, const char *name)
 {
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+	char path[PATH_MAX];
 
+	pin_path(loader, "", name, path);
+	return bpf_obj_get(path);
+}
+
+static void *map_memory(const struct loader *loader, const char *name, size_t bytes)
+{
+	int fd = map_open(loader, name);
+	void *memory = MAP_FAILED;
+
+	if (fd >= 0) {
+		memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		close(fd);
+	}
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-static int head_make(struct loader *loader, const struct accounting *object, char *problem,
-		     size_t size)
+static int head_make(struct loader *loader, char *problem, size_t size)
 {
 	struct monitor_head *head = loader->head;
-	int vacant = bpf_map__fd(object->maps.vacant);
+	int vacant = map_open(loader, "vacant"), result = 0;
 	__u32 left;
 
 	/* Somebody may have been killed here before. */
 	while (!bpf_map_lookup_and_delete_elem(vacant, NULL, &left))
 		;
 	/* The first row is nobody's, and always there. */
-	for (__u32 row = MONITOR_ROWS - 1; row > 0; row--)
+	for (__u32 row = MONITOR_ROWS - 1; row > 0 && result == 0; row--)
 		if (bpf_map_update_elem(vacant, NULL, &row, BPF_ANY))
-			return fail(-errno, problem, size, "vacant rows: %s", strerror(errno));
+			result = fail(-errno, problem, size, "vacant rows: %s", strerror(errno));
+	if (vacant >= 0)
+		close(vacant);
+	if (result < 0)
+		return result;
 	loader->rows[0].generation = 1;
 	loader->rows[0].device = MONITOR_NO_DEVICE;
 	head->version = MONITOR_VERSION;
@@ -285,18 +303,16 @@ static int head_make(struct loader *loader, const struct accounting *object, cha
 	return 0;
 }
 
-static int memory_open(struct loader *loader, const struct accounting *object, char *problem,
-		       size_t size)
+static int memory_open(struct loader *loader, char *problem, size_t size)
 {
 	if (!loader->head) {
-		loader->head = map_memory(object->maps.head, sizeof(*loader->head));
-		loader->rows =
-			map_memory(object->maps.rows, MONITOR_ROWS * sizeof(struct monitor_row));
+		loader->head = map_memory(loader, "head", sizeof(*loader->head));
+		loader->rows = map_memory(loader, "rows", MONITOR_ROWS * sizeof(*loader->rows));
 	}
 	if (!loader->head || !loader->rows)
 		return fail(-errno, problem, size, "the maps cannot be mapped: %s",
 			    strerror(errno));
-	return loader->head->magic ? 0 : head_make(loader, object, problem, size);
+	return loader->head->magic ? 0 : head_make(loader, problem, size);
 }
 
 /* ---- attaching */
@@ -403,15 +419,37 @@ static void observed_write(struct loader *loader)
 
 /* ---- what is there: found, and put right */
 
-static int iterator_drain(struct bpf_program *prog, const struct bpf_map *map,
-			  void (*each)(void *closure, __u64 word), void *closure)
+/* Reads a pinned iterator to its end, which runs it. */
+static int iterator_run(const struct loader *loader, const char *name,
+			void (*each)(void *closure, __u64 word), void *closure)
+{
+	char path[PATH_MAX];
+	__u64 words[512];
+	ssize_t length;
+	int fd;
+
+	pin_path(loader, "", name, path);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	while ((length = read(fd, words, sizeof(words))) > 0)
+		for (size_t i = 0; each && i < (size_t)length / sizeof(words[0]); i++)
+			each(closure, words[i]);
+	if (length < 0)
+		length = -errno;
+	close(fd);
+	return (int)length;
+}
+
+/* Pinned, so that what is there can be looked for at any time, by whoever looks after it. */
+static int iterator_pin(const struct loader *loader, struct bpf_program *prog,
+			const struct bpf_map *map, char *problem, size_t size)
 {
 	union bpf_iter_link_info info = { 0 };
 	LIBBPF_OPTS(bpf_iter_attach_opts, options);
-	__u64 words[512];
 	struct bpf_link *link;
-	ssize_t length;
-	int fd;
+	char path[PATH_MAX];
+	int result;
 
 	if (map) {
 		info.map.map_fd = (__u32)bpf_map__fd(map);
@@ -420,26 +458,24 @@ static int iterator_drain(struct bpf_program *prog, const struct bpf_map *map,
 	}
 	link = bpf_program__attach_iter(prog, &options);
 	if (!link)
-		return -errno;
-	fd = bpf_iter_create(bpf_link__fd(link));
-	while (fd >= 0 && (length = read(fd, words, sizeof(words))) > 0)
-		for (size_t i = 0; each && i < (size_t)length / sizeof(words[0]); i++)
-			each(closure, words[i]);
-	if (fd < 0)
-		length = -errno;
-	else
-		close(fd);
+		return fail(-errno, problem, size, "%s: %s", bpf_program__name(prog),
+			    strerror(errno));
+	pin_path(loader, "", bpf_program__name(prog), path);
+	unlink(path);
+	result = bpf_link__pin(link, path);
+	if (result < 0)
+		fail(result, problem, size, "%s: %s", bpf_program__name(prog), strerror(-result));
 	bpf_link__destroy(link);
-	return (int)length;
+	return result;
 }
 
-static int seed(struct loader *loader, const struct accounting *object, char *problem, size_t size)
+static int seed(struct loader *loader, char *problem, size_t size)
 {
 	for (unsigned pass = 0; pass < SEED_PASSES; pass++) {
 		int result;
 
 		__atomic_store_n(&loader->head->seed_unfinished, 0, __ATOMIC_SEQ_CST);
-		result = iterator_drain(object->progs.seed, NULL, NULL, NULL);
+		result = iterator_run(loader, "seed", NULL, NULL);
 		if (result < 0)
 			return fail(result, problem, size, "what is there cannot be listed: %s",
 				    strerror(-result));
@@ -494,14 +530,13 @@ static void row_uncharge(struct monitor_row *row, const struct monitor_object *o
 }
 
 /* As in the kernel: whoever deletes the key has the rest to do. */
-static void ghost_remove(const struct loader *loader, const struct accounting *object,
-			 __u64 address)
+static void ghost_remove(const struct loader *loader, int objects, __u64 address)
 {
-	int fd = bpf_map__fd(object->maps.objects);
 	struct monitor_object ghost;
 
-	if (bpf_map_lookup_elem(fd, &address, &ghost) || bpf_map_delete_elem(fd, &address) ||
-	    ghost.row >= MONITOR_ROWS || ghost.counter >= MONITOR_COUNTERS)
+	if (bpf_map_lookup_elem(objects, &address, &ghost) ||
+	    bpf_map_delete_elem(objects, &address) || ghost.row >= MONITOR_ROWS ||
+	    ghost.counter >= MONITOR_COUNTERS)
 		return;
 	if (ghost.flags & MONITOR_DEPTHLESS)
 		__atomic_fetch_sub(&loader->head->depthless, 1, __ATOMIC_SEQ_CST);
@@ -509,21 +544,21 @@ static void ghost_remove(const struct loader *loader, const struct accounting *o
 }
 
 /* Objects whose end was not seen; only a gap in the watching leaves any. */
-static void ghosts_remove(struct loader *loader, const struct accounting *object)
+static void ghosts_remove(struct loader *loader, int objects)
 {
 	struct ghosts first = { 0 }, second = { 0 };
 	size_t at = 0;
 
-	iterator_drain(object->progs.ghosts, object->maps.objects, ghost_note, &first);
+	iterator_run(loader, "ghosts", ghost_note, &first);
 	if (first.count) {
 		wait_ms(GHOST_WAIT_MS);
-		iterator_drain(object->progs.ghosts, object->maps.objects, ghost_note, &second);
+		iterator_run(loader, "ghosts", ghost_note, &second);
 	}
 	/* Both come in the table's order. */
 	for (size_t i = 0; i < second.count; i++) {
 		for (size_t j = 0; j < first.count; j++, at++)
 			if (first.address[at % first.count] == second.address[i]) {
-				ghost_remove(loader, object, second.address[i]);
+				ghost_remove(loader, objects, second.address[i]);
 				break;
 			}
 	}
@@ -558,7 +593,7 @@ static bool has_ended(const struct monitor_row *row)
 	return start != row->start_ns / (1000000000 / (__u64)sysconf(_SC_CLK_TCK));
 }
 
-static void rows_vacate(struct loader *loader, const struct accounting *object)
+static void rows_vacate(struct loader *loader, int owners, int vacant)
 {
 	for (__u32 i = 1; i < MONITOR_ROWS; i++) {
 		struct monitor_row *row = &loader->rows[i];
@@ -571,24 +606,99 @@ static void rows_vacate(struct loader *loader, const struct accounting *object)
 			continue;
 		__atomic_store_n(&row->exited, 1, __ATOMIC_SEQ_CST);
 		if (__atomic_load_n(&row->live, __ATOMIC_SEQ_CST) == 0 &&
-		    !bpf_map_delete_elem(bpf_map__fd(object->maps.owners), &key)) {
+		    !bpf_map_delete_elem(owners, &key)) {
 			__atomic_fetch_add(&row->generation, 1, __ATOMIC_SEQ_CST);
-			bpf_map_update_elem(bpf_map__fd(object->maps.vacant), NULL, &i, BPF_ANY);
+			bpf_map_update_elem(vacant, NULL, &i, BPF_ANY);
 		}
 	}
 }
 
-static int reconcile(struct loader *loader, const struct accounting *object, char *problem,
-		     size_t size)
+/* Finds what was missed, and removes what is there no more. */
+static int reconcile(struct loader *loader, char *problem, size_t size)
 {
-	int result = seed(loader, object, problem, size);
+	int objects = map_open(loader, "objects"), owners = map_open(loader, "owners"),
+	    vacant = map_open(loader, "vacant");
+	int result = seed(loader, problem, size);
 
-	if (result < 0)
-		return result;
-	ghosts_remove(loader, object);
-	rows_vacate(loader, object);
-	loader->head->seeded_ns = now_ns();
-	return 0;
+	if (result == 0 && (objects < 0 || owners < 0 || vacant < 0))
+		result = fail(-ENOENT, problem, size, "%s: maps are missing", loader->directory);
+	if (result == 0) {
+		ghosts_remove(loader, objects);
+		rows_vacate(loader, owners, vacant);
+		loader->head->seeded_ns = now_ns();
+	}
+	if (objects >= 0)
+		close(objects);
+	if (owners >= 0)
+		close(owners);
+	if (vacant >= 0)
+		close(vacant);
+	return result;
+}
+
+/* ---- what was missed */
+
+/*
+ * The kernel skips a program that is running on the same processor already, as it is when a
+ * thread was preempted in it, and counts that.
+ */
+static __u64 misses_of(const struct loader *loader, const char *name)
+{
+	struct bpf_link_info link = { 0 };
+	struct bpf_prog_info prog = { 0 };
+	__u32 link_size = sizeof(link), prog_size = sizeof(prog);
+	char path[PATH_MAX];
+	int fd, prog_fd = -1;
+
+	pin_path(loader, "links/", name, path);
+	fd = bpf_obj_get(path);
+	if (fd < 0)
+		return 0;
+	if (!bpf_obj_get_info_by_fd(fd, &link, &link_size))
+		prog_fd = bpf_prog_get_fd_by_id(link.prog_id);
+	if (prog_fd >= 0) {
+		bpf_obj_get_info_by_fd(prog_fd, &prog, &prog_size);
+		close(prog_fd);
+	}
+	close(fd);
+	return prog.recursion_misses;
+}
+
+static __u64 misses(const struct loader *loader)
+{
+	__u64 sum = misses_of(loader, EXIT_LINK);
+
+	for (unsigned i = 0; i < MONITOR_HOOKS; i++)
+		sum += misses_of(loader, hooks[i].name);
+	return sum;
+}
+
+/* A number that changes when anything is made or goes. */
+static __u64 activity(const struct loader *loader)
+{
+	__u64 sum = 0;
+
+	for (unsigned i = 0; i < MONITOR_ROWS; i++) {
+		const struct monitor_row *row = &loader->rows[i];
+
+		sum += row->generation;
+		for (unsigned j = 0; row->generation & 1 && j < MONITOR_COUNTERS; j++)
+			sum += row->made[j] + row->gone[j];
+	}
+	return sum;
+}
+
+/* By kprobes, not all that is missed is counted: then it is looked for while there is activity,
+ * and seldom otherwise. */
+static bool is_due(const struct loader *loader)
+{
+	__u64 since_ms = (now_ns() - loader->head->seeded_ns) / 1000000;
+
+	if (misses(loader) != loader->head->misses)
+		return true;
+	return loader->ground.mode == MONITOR_KPROBE &&
+	       (since_ms > IDLE_MS ||
+		(since_ms > ACTIVE_MS && activity(loader) != loader->activity));
 }
 
 /* ---- the whole */
@@ -620,6 +730,17 @@ static void beat(struct loader *loader)
 		}
 }
 
+/* What is missed while we look is for the next time. */
+static int catch_up(struct loader *loader, char *problem, size_t size)
+{
+	__u64 missed = misses(loader), before = activity(loader);
+	int result = reconcile(loader, problem, size);
+
+	loader->head->misses = missed;
+	loader->activity = before;
+	return result;
+}
+
 /* Attaches what is there and not attached, where it is now, and lets go what is not there any
  * more; then counts what was missed. */
 static int attach_missing(struct loader *loader, char *problem, size_t size)
@@ -641,7 +762,7 @@ static int attach_missing(struct loader *loader, char *problem, size_t size)
 	bpf_program__set_autoload(object->progs.process_exit, exit_missing);
 	result = object_load(object, problem, size);
 	if (result == 0)
-		result = memory_open(loader, object, problem, size);
+		result = memory_open(loader, problem, size);
 	if (result == 0 && exit_missing) {
 		struct bpf_link *link;
 
@@ -657,10 +778,13 @@ static int attach_missing(struct loader *loader, char *problem, size_t size)
 	if (result == 0) {
 		observed_write(loader);
 		beat(loader);
-		result = reconcile(loader, object, problem, size);
+		result = iterator_pin(loader, object->progs.seed, NULL, problem, size);
 	}
+	if (result == 0)
+		result = iterator_pin(loader, object->progs.ghosts, object->maps.objects, problem,
+				      size);
 	accounting__destroy(object);
-	return result;
+	return result < 0 ? result : catch_up(loader, problem, size);
 }
 
 int loader_tend(struct loader *loader, char *problem, size_t size)
@@ -676,7 +800,7 @@ int loader_tend(struct loader *loader, char *problem, size_t size)
 			    loader->directory);
 	beat(loader);
 	if (modules == loader->modules)
-		return 0;
+		return is_due(loader) ? catch_up(loader, problem, size) : 0;
 	result = ground_survey(&loader->ground, &loader->wish.ground, problem, size);
 	if (result == -ENODEV) { /* the module is gone: it may come again */
 		memset(loader->ground.hook, 0, sizeof(loader->ground.hook));
@@ -698,7 +822,8 @@ int loader_tend(struct loader *loader, char *problem, size_t size)
 /* Everything is attached as another left it, and no module came or went since. */
 static bool is_left_whole(const struct loader *loader, const struct monitor_head *head)
 {
-	if (head->modules != loader->modules || !head->seeded_ns || !exit_holds(loader))
+	if (head->modules != loader->modules || !head->seeded_ns || !exit_holds(loader) ||
+	    head->misses != misses(loader))
 		return false;
 	for (unsigned i = 0; i < MONITOR_HOOKS; i++)
 		if (head->hook[i] && !is_pinned(loader, hooks[i].name))
@@ -760,8 +885,12 @@ static int start(struct loader *loader, char *problem, size_t size)
 
 	loader->modules = ground_modules();
 	result = take_up(loader, problem, size);
-	if (result)
-		return result < 0 ? result : 0;
+	if (result < 0)
+		return result;
+	if (result > 0) {
+		loader->ground.mode = loader->wish.ground.mode;
+		return memory_open(loader, problem, size);
+	}
 	result = ground_survey(&loader->ground, &loader->wish.ground, problem, size);
 	if (result < 0 || loader->ground.mode == MONITOR_NETLINK)
 		return result;

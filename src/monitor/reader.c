@@ -175,6 +175,8 @@ __u64 monitor_reader_observed(const struct monitor_reader *reader)
 
 	if (__atomic_load_n(&reader->head->depthless, __ATOMIC_RELAXED))
 		observed &= ~(1ull << KIND_send_wr | 1ull << KIND_recv_wr);
+	if (__atomic_load_n(&reader->head->lengthless, __ATOMIC_RELAXED))
+		observed &= ~(1ull << KIND_mr_bytes);
 	return observed;
 }
 

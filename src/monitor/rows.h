@@ -79,6 +79,7 @@ struct monitor_head {
 	__u64 observed;		   /* bit c: counter c is complete */
 	__u64 modules;		   /* which there were when that was done */
 	__u64 seeded_ns; /* CLOCK_BOOTTIME when all that is there was last looked for; 0: not yet */
+	__u64 misses;	 /* calls that the programs missed, up to then; see loader.c */
 	__u64 beat_ns;	 /* where counting ends with a process: when that was last alive; else 0 */
 	/* Written by the loader, for the programs. */
 	__u64 uverbs_fops[2], ucm_fops; /* addresses, by which the files are known */
@@ -90,7 +91,7 @@ struct monitor_head {
 	__u64 dropped;	       /* events for which the ring had no room */
 	__u64 seeded;	       /* objects found when starting, in all passes */
 	__u64 seed_unfinished; /* files that a pass has not read to their end; the loader sets 0 */
-	__u64 depthless; /* queue pairs that are MONITOR_DEPTHLESS */
+	__u64 depthless, lengthless; /* objects of which that is not known */
 };
 
 #define MONITOR_ANNOUNCED MONITOR_COUNTERS
@@ -106,10 +107,15 @@ struct monitor_object {
 	__u64 size; /* bytes of memory, entries of a completion queue, send requests of a queue pair */
 	__u64 size2;   /* receive requests of a queue pair */
 	__u64 made_ns; /* since boot */
+	__u64 file; /* in the kernel, that it was made by: with the address, which object it is */
 };
 
-/* A queue pair that was there before, and whose depths nobody knows. */
-enum { MONITOR_DEPTHLESS = 1 };
+/* What nobody knows of an object. */
+enum {
+	MONITOR_DEPTHLESS = 1, /* a queue pair that was there before: its depths */
+	MONITOR_LENGTHLESS =
+		2, /* a region by 7.x's own ioctl, of which the kernel keeps no length */
+};
 
 enum monitor_event_type { MONITOR_MADE, MONITOR_GONE, MONITOR_CHANGED, MONITOR_FOUND };
 
@@ -125,8 +131,8 @@ struct monitor_event {
 _Static_assert(sizeof(struct monitor_row) ==
 		       56 + MONITOR_NAME + MONITOR_COMMAND + 16 * MONITOR_COUNTERS,
 	       "row");
-_Static_assert(sizeof(struct monitor_head) == 152 + 8 * MONITOR_HOOKS, "head");
-_Static_assert(sizeof(struct monitor_object) == 40, "object");
-_Static_assert(sizeof(struct monitor_event) == 56 + MONITOR_NAME + MONITOR_COMMAND, "event");
+_Static_assert(sizeof(struct monitor_head) == 168 + 8 * MONITOR_HOOKS, "head");
+_Static_assert(sizeof(struct monitor_object) == 48, "object");
+_Static_assert(sizeof(struct monitor_event) == 64 + MONITOR_NAME + MONITOR_COMMAND, "event");
 
 #endif

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Random making and destroying by many processes and threads of which some are killed:
+# rdma_monitor's counts are then the kernel's, of all and of each process, and in the end 0.
+# Also where the kernel may be preempted, and where more threads wait in it than it has kretprobes.
+set -euo pipefail
+. lab/lib.sh
+operations=${OPERATIONS:-100000} seed=${SEED:-$RANDOM}
+
+# lists_take; process_equals_kernel PID: what the kernel lists for its threads
+lists_take() {
+	for kind in "${kinds_listed[@]}"; do
+		rdma resource show "$kind" | sed "s/^/$kind /"
+	done >"$scratch/lists"
+}
+process_equals_kernel() {
+	local ours kernel
+	ours=$("$rows" "$1" | sums "${kinds_listed[@]}")
+	kernel=$(awk -v threads="$(ls "/proc/$1/task")" '
+		BEGIN { split(threads, list); for (i in list) ours[list[i]] = 1 }
+		match($0, / pid [0-9]+/) && substr($0, RSTART + 5, RLENGTH - 5) in ours { print $1, 1 }' \
+		"$scratch/lists" | sums "${kinds_listed[@]}")
+	echo "$1: the rows: $ours; the kernel: $kernel" >"$scratch/rows"
+	[ "$ours" = "$kernel" ]
+}
+processes_equal_kernel() {
+	local process
+	lists_take
+	for process in "$@"; do
+		process_equals_kernel "$process" || return
+	done
+}
+objects_total() { "$rows" | sums ctx pd cq qp srq mr mw ah comp_channel other | tr ' ' '\n' | awk '/[0-9]/ { sum += $1 } END { print +sum }'; }
+list_total() { "$monitor" --objects | wc -l; }
+misses() { bpftool prog show | grep -oE 'name [fk]_.*recursion_misses [0-9]+' | sed -E 's/name ([a-z_]+) .*recursion_misses/\1 missed/' | tr '\n' ' '; }
+
+# churn OPERATIONS PROCESSES HOOKS
+churn() {
+	local survivors ended
+	monitor_start --hooks "$3"
+	begin churn "$BUILD_DIRECTORY/lab/lives" churn "$1" "$seed" "$2"
+	mark
+	check "$1 operations in $2 processes (seed $seed, $3)" within 280 grep -q survivors "$scratch/churn.out"
+	echo "      ($(elapsed) ms)"
+	read -ra survivors < <(sed -n 's/^survivors //p' "$scratch/churn.out")
+	check "the rows are what the kernel lists" within 1 rows_equal_kernel "$before"
+	echo "      ($("$rows"))"
+	check "for each process too" processes_equal_kernel "${survivors[@]}"
+	check "the objects are as many as the rows say ($(list_total))" test "$(list_total)" -eq "$(objects_total)"
+	check "only the living have rows" test "$("$rows" used)" -ge "$2" -a "$("$rows" used)" -le $((3 * $2))
+	end churn && ended=0 || ended=$?
+	mark
+	check "no operation failed ($(tail -n 1 "$scratch/churn.out"))" test "$ended" -eq 0
+	soon 1000 "with their end, all is 0" rows_are ''
+	check "no row is in use" within 1 rows_are 0 used
+	check "no object is left" test "$(list_total)" -eq 0
+	check "nothing was lost" bash -c "'$rows' head | grep -q ' lost_objects 0 lost_rows 0 '"
+	[ -z "$(misses)" ] || echo "      ($(misses))"
+	monitor_stop
+}
+
+before=$(kernel_counts)
+preemption=/sys/kernel/debug/sched/preempt
+echo "-- as it is ($(cat $preemption 2>/dev/null || echo 'no choice of preemption'))"
+churn "$operations" 6 auto
+if grep -qs ' full' $preemption; then
+	chosen=$(grep -o '([a-z]*)' $preemption | tr -d '()')
+	echo full >$preemption
+	echo "-- preempted wherever it may be ($(cat $preemption))"
+	churn $((operations / 4)) 6 auto
+	echo "$chosen" >$preemption
+fi
+echo "-- by kprobes, with many threads"
+churn $((operations / 4)) 32 kprobe
+check "the kernel has nothing left" within 2 nothing_listed "$before"
+finish

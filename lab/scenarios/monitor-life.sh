@@ -1,0 +1,217 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# rdma_monitor's own life: readers that sleep, keepers that are killed, loading and unloading
+# under load, modules that come and go, and everything that may be missing where it starts.
+# CYCLES says how often it is loaded and unloaded: under emulation that takes 6 seconds each.
+set -euo pipefail
+. lab/lib.sh
+lives=$BUILD_DIRECTORY/lab/lives
+cycles=${CYCLES:-6}
+before=$(kernel_counts)
+
+# fails SENTENCE COMMAND...: with status 1, and says so
+fails() {
+	local sentence=$1 status=0
+	shift
+	"$@" >/dev/null 2>"$scratch/said" || status=$?
+	cp "$scratch/said" "$scratch/rows"
+	[ $status -eq 1 ] && grep -q "^rdma_monitor: .*$sentence" "$scratch/said"
+}
+keeper_killed() {
+	kill -9 "$1"
+	wait "$1" 2>/dev/null || true
+}
+is_kept() { ! flock -n /run/rdma_intercept/monitor.keeper true; }
+# What is in the kernel by bpf, ours and other.
+in_kernel() { for kind in prog link map; do bpftool $kind show; done | grep '^[0-9]' || true; }
+nothing_more() { [ "$(in_kernel | tee "$scratch/rows" | wc -l)" -eq "$1" ]; }
+modules_out() {
+	modprobe -r rdma_ucm && modprobe -r rdma_rxe && { [ ! -e /sys/module/ib_uverbs ] || modprobe -r ib_uverbs; }
+}
+modules_in() {
+	modprobe -a rdma_rxe ib_uverbs rdma_ucm
+	for i in 0 1; do
+		rdma link add "rxe$i" type rxe netdev "lab$i"
+	done
+}
+owner_begin() {
+	begin owner "$lives" batches
+	says owner 'ok 0'
+	tell owner "+$1"
+	says owner "ok $1"
+}
+owner_has() { [ "$("$rows" "${process[owner]}" 2>/dev/null | sums qp | tee "$scratch/rows")" = "qp $1" ]; }
+
+echo "-- a reader of events that sleeps"
+in_kernel_before=$(in_kernel | wc -l)
+monitor_start
+begin events "$monitor" --events -j
+sleep 0.5
+owner_begin 1
+check "events arrive" within 5 grep -q '"event":"made","pid":'"${process[owner]}"',.*"kind":"qp"' "$scratch/events.out"
+kill -STOP "${process[events]}"
+for name in many more; do
+	begin $name "$BUILD_DIRECTORY/lab/objects" hold 3000
+done
+says many holding
+says more holding
+check "12,000 objects are counted" test "$("$rows" "${process[many]}" | sums qp mr), $("$rows" "${process[more]}" | sums qp mr)" = \
+	'qp 3000 mr 3000, qp 3000 mr 3000'
+check "as the kernel lists them" rows_equal_kernel "$before"
+check "events were dropped ($("$rows" head | sums dropped))" bash -c "'$monitor' --once -j | grep -q '\"dropped_events\":[1-9]'"
+killed many
+killed more
+check "what goes is uncharged all the same" within 2 rows_are "$("$rows" "${process[owner]}")"
+kill -CONT "${process[events]}"
+check "awake, the reader says so" within 5 grep -q '^rdma_monitor: [1-9][0-9]* events were dropped' "$scratch/events.out"
+tell owner +1
+check "and reads on" within 5 bash -c "[ \$(grep -c '\"pid\":${process[owner]},.*\"kind\":\"qp\"' '$scratch/events.out') -eq 2 ]"
+kill "${process[events]}"
+check "it ends well" end events
+end owner
+
+echo "-- a keeper that is killed"
+patience=2500
+[ -n "$lasting" ] || patience=15000 # it loads everything again, emulated
+owner_begin 30
+found=$("$rows" head | sums found)
+keeper_killed "$keeper"
+tell owner +20
+says owner 'ok 50'
+tell owner -15
+says owner 'ok 35'
+if [ -n "$lasting" ]; then
+	check "counting goes on without a process" owner_has 35
+	check "no less for others" rows_equal_kernel "$before"
+else
+	echo "      (this kernel ends counting with it)"
+fi
+mark
+monitor_start
+soon $patience "the next one reads on" owner_has 35
+check "as the kernel lists it" rows_equal_kernel "$before"
+[ -z "$lasting" ] || check "nothing was found anew" test "$("$rows" head | sums found)" = "$found"
+apart "$monitor" --keep >>"$scratch/monitor" 2>&1 &
+second=$!
+sleep 1
+keeper_killed "$keeper"
+mark
+tell owner +5
+says owner 'ok 40'
+soon 2500 "a second one, which only looked on, takes over" is_kept
+soon $patience "and counts" owner_has 40
+keeper=$second
+tell owner -40
+says owner '^ok 0$'
+check "as the kernel lists it" within 1 rows_equal_kernel "$before"
+end owner
+check "no row is in use" within 1 rows_are 0 used
+monitor_stop
+
+echo "-- loaded and unloaded $cycles times under load"
+processors 0
+begin churn nice -n 19 "$lives" churn 0 1
+mark
+for ((i = 0; i < cycles; i++)); do
+	hooks=auto
+	[ $((i % 2)) -eq 0 ] || hooks=kprobe
+	"$monitor" --once --hooks $hooks >"$scratch/once" 2>&1 && "$monitor" --unload >>"$scratch/once" 2>&1 || {
+		check "time $i, --hooks $hooks" false
+		show "$scratch/once"
+	}
+done
+echo "      ($(($(elapsed) / cycles)) ms each)"
+end churn && ended=0 || ended=$?
+processors 1
+check "no operation failed ($(tail -n 1 "$scratch/churn.out"))" test "$ended" -eq 0
+check "nothing is left in the bpf file system" test ! -e /sys/fs/bpf/rdma_intercept
+check "nor in the kernel" within 10 nothing_more "$in_kernel_before"
+check "the kernel has nothing left" within 2 nothing_listed "$before"
+
+echo "-- modules that come and go"
+monitor_start --hooks kprobe
+owner_begin 5
+check "by kprobes, 5 QPs" owner_has 5
+end owner
+check "kprobes let modules go" modules_out
+sleep 0.5
+check "without them it waits" kill -0 "$keeper"
+check "and counts nothing" rows_are ''
+modules_in
+mark
+owner_begin 5
+soon 1000 "when they are back, it counts again" owner_has 5
+check "contexts as well" test "$("$rows" "${process[owner]}" | sums ctx)" = 'ctx 1'
+end owner
+check "up and down" within 1 rows_are ''
+monitor_stop
+if [ -n "$lasting" ]; then
+	monitor_start --hooks fentry
+	check "fentry does not let modules go" bash -c '! modprobe -r rdma_ucm 2>&1'
+	monitor_stop
+else
+	echo "      (this kernel has no fentry for modules)"
+	check "and says so" fails 'does not describe the function' "$monitor" --once --hooks fentry
+fi
+check "unloaded, modules may go" modprobe -r rdma_ucm
+monitor_start
+owner_begin 1
+check "without rdma_ucm, nothing is said of identifiers" bash -c "'$monitor' --once -j | grep -q '\"cm_id\":null'"
+end owner
+modprobe rdma_ucm
+mark
+begin ways "$BUILD_DIRECTORY/lab/paths" ioctl
+says ways '^{'
+ways_have() { [ "$("$rows" "${process[ways]}" | sums cm_id | tee "$scratch/rows")" = 'cm_id 5' ]; }
+soon 1000 "with the module that came late, they are counted" ways_have
+tell ways destroy
+check "and uncounted" within 1 rows_are '' "${process[ways]}"
+end ways
+monitor_stop
+
+echo "-- what may be missing"
+owner_begin 4
+module=$(awk '$3 == "rdma_alloc_commit_uobject" { gsub(/[][]/, "", $4); print $4 }' /proc/kallsyms)
+echo OE >"$scratch/taint"
+mount --bind "$scratch/taint" "/sys/module/$module/taint"
+check "foreign modules: fentry is refused, and which it is" fails "module $module is not the kernel's own" "$monitor" --once --hooks fentry
+check "so are kprobes" fails "module $module is not the kernel's own" "$monitor" --once --hooks kprobe
+by_netlink() {
+	"$monitor" --once -j >"$scratch/rows" 2>"$scratch/said" && grep -q "watching by netlink, since .*$1" "$scratch/said" &&
+		grep -q '"mode":"netlink".*"pid":'"${process[owner]}"',.*"qp":4,' "$scratch/rows"
+}
+check "the kernel's own list takes their place" by_netlink "$module"
+monitor_start
+check "and is kept up to date" owner_has 4
+tell owner +2
+check "every second" within 3 owner_has 6
+tell owner -2
+kill "$keeper"
+check "it ends well" wait "$keeper"
+umount "/sys/module/$module/taint"
+
+cp /sys/kernel/btf/vmlinux "$scratch/vmlinux.btf"
+mount -t tmpfs tmpfs /sys/kernel/btf
+check "no types: the list again, and how to help" by_netlink '--btf'
+[ -z "$lasting" ] || {
+	check "a file of the kernel's types is not enough: its modules' are missing" fails 'no BTF of modules' \
+		"$monitor" --once --hooks kprobe --btf "$scratch/vmlinux.btf"
+	umount /sys/kernel/btf
+	mount --bind /dev/null /sys/kernel/btf/vmlinux
+	check "no types but the modules': the list again" by_netlink vmlinux
+}
+by_kprobes() {
+	"$monitor" --once -j --btf "$scratch/vmlinux.btf" >"$scratch/rows" 2>&1 && grep -q '"mode":"kprobe".*"qp":4,' "$scratch/rows"
+}
+check "with a file of types it counts by kprobes" by_kprobes
+"$monitor" --unload 2>/dev/null || true
+[ -z "$lasting" ] || check "fentry needs the kernel's own" fails 'fentry needs' "$monitor" --once --hooks fentry --btf "$scratch/vmlinux.btf"
+umount /sys/kernel/btf/vmlinux 2>/dev/null || umount /sys/kernel/btf
+check "not root: it says so" fails 'needs root' setpriv --reuid 65534 --regid 65534 --clear-groups "$monitor" --once
+end owner
+modules_out
+check "no ib_uverbs: it says so" fails 'ib_uverbs is not loaded' "$monitor" --once
+check "nothing to unload: it says so" fails 'nothing is loaded' "$monitor" --unload
+modules_in
+check "the kernel has nothing left" within 2 nothing_listed "$before"
+finish
