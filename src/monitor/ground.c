@@ -70,24 +70,33 @@ static void symbol_note(struct ground *ground, const char *name, const char *mod
 		function_note(&ground->ucm_fops, module, address);
 }
 
+/* "ffffffffc0526240 t NAME" or "... NAME<tab>[MODULE]" */
+static void symbol_parse(struct ground *ground, char *line)
+{
+	enum { NAME_AT = 19 };
+	char *name = line + NAME_AT, *module, *end;
+
+	/* All but a few of the kernel's hundred thousand end here. */
+	if (strlen(line) <= NAME_AT || !strchr("_iru", name[0]))
+		return;
+	end = name + strcspn(name, "\t\n");
+	module = *end == '\t' ? end + 2 : end;
+	module[strcspn(module, "]\n")] = '\0';
+	*end = '\0';
+	symbol_note(ground, name, module, strtoull(line, NULL, 16));
+}
+
 static int symbols_read(struct ground *ground, char *problem, size_t size)
 {
-	char line[1024], name[512], module[GROUND_MODULE], type;
 	FILE *symbols = fopen("/proc/kallsyms", "re");
-	unsigned long long address;
-	int words;
+	char line[1024];
 
 	if (!symbols) {
 		snprintf(problem, size, "/proc/kallsyms: %s", strerror(errno));
 		return -errno;
 	}
-	while (fgets(line, sizeof(line), symbols)) {
-		module[0] = '\0';
-		words = sscanf(line, "%llx %c %511s [%63[^]]]", &address, &type, name, module);
-		/* All but a few of the kernel's hundred thousand end here. */
-		if (words >= 3 && type != 'U')
-			symbol_note(ground, name, module, address);
-	}
+	while (fgets(line, sizeof(line), symbols))
+		symbol_parse(ground, line);
 	fclose(symbols);
 	return 0;
 }
@@ -146,11 +155,20 @@ struct types {
 	unsigned modules;
 };
 
+/* The kernel's own stay: they do not change, and are large. */
 static void types_close(struct types *types)
 {
 	for (unsigned i = 0; i < types->modules; i++)
 		btf__free(types->module[i]);
-	btf__free(types->kernel);
+}
+
+static struct btf *types_of_kernel(const char *path)
+{
+	static struct btf *known;
+
+	if (!known)
+		known = btf__parse(path, NULL);
+	return known;
 }
 
 /* Descriptions of the modules that our functions are in; none before 5.11. */
@@ -257,10 +275,8 @@ static int try_kprobe(struct ground *ground, struct types *types, const struct g
 			 foreign);
 		return -ENOTSUP;
 	}
-	if (wish->btf)
-		types->kernel = btf__parse(wish->btf, NULL);
-	else
-		types->kernel = btf__parse(KERNEL_BTF "vmlinux", NULL);
+	types->kernel = types_of_kernel(wish->btf ? wish->btf : KERNEL_BTF "vmlinux");
+	ground->iterates = !wish->btf;
 	if (!types->kernel) {
 		snprintf(problem, size, "%s: %s", wish->btf ? wish->btf : KERNEL_BTF "vmlinux",
 			 errno == ENOENT && !wish->btf ?

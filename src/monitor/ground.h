@@ -34,6 +34,7 @@ struct ground {
 	struct ground_function hook[MONITOR_HOOKS];
 	struct ground_function uverbs_fops[2], ucm_fops;
 	__u32 offset[GROUND_OFFSETS];
+	bool iterates;		     /* what is there can be listed: needs the kernel's own types */
 	bool allocates;		     /* a table may grow from a traced function (since 6.1) */
 	char shortfall[GROUND_TEXT]; /* why it is not a better mode; "" for the best */
 };

@@ -65,6 +65,7 @@ struct loader {
 	__u64 address[MONITOR_HOOKS]; /* as in the head: where each is attached */
 	int keeper;		      /* the lock */
 	__u64 modules, activity;      /* when it was last complete */
+	__u32 listed[GROUND_OFFSETS]; /* offsets that the lists were made with */
 	bool taken_up;		      /* from another who left it */
 	unsigned failures;	      /* to attach, in a row */
 };
@@ -220,8 +221,6 @@ static int object_open(const struct loader *loader, struct accounting **ret_obje
 		bpf_map__set_pin_path(map, path);
 	}
 	bpf_object__for_each_program(each, object->obj) bpf_program__set_autoload(each, false);
-	bpf_program__set_autoload(object->progs.seed, true);
-	bpf_program__set_autoload(object->progs.ghosts, true);
 	*ret_object = object;
 	return 0;
 }
@@ -636,6 +635,16 @@ static int reconcile(struct loader *loader, char *problem, size_t size)
 	return result;
 }
 
+/* The programs that list what is there are in place, and read the modules as they are now. */
+static bool lists_hold(const struct loader *loader)
+{
+	char path[PATH_MAX];
+
+	pin_path(loader, "", "ghosts", path);
+	return !access(path, F_OK) &&
+	       !memcmp(loader->listed, loader->ground.offset, sizeof(loader->listed));
+}
+
 /* ---- what was missed */
 
 /*
@@ -734,8 +743,11 @@ static void beat(struct loader *loader)
 static int catch_up(struct loader *loader, char *problem, size_t size)
 {
 	__u64 missed = misses(loader), before = activity(loader);
-	int result = reconcile(loader, problem, size);
+	int result = 0;
 
+	/* Where nothing can be listed, what was there before stays unknown. */
+	if (lists_hold(loader))
+		result = reconcile(loader, problem, size);
 	loader->head->misses = missed;
 	loader->activity = before;
 	return result;
@@ -747,6 +759,7 @@ static int attach_missing(struct loader *loader, char *problem, size_t size)
 {
 	struct accounting *object = NULL;
 	bool missing[MONITOR_HOOKS], exit_missing = !exit_holds(loader);
+	bool list_missing = loader->ground.iterates && !lists_hold(loader);
 	int result = object_open(loader, &object, problem, size);
 
 	if (result < 0)
@@ -760,6 +773,8 @@ static int attach_missing(struct loader *loader, char *problem, size_t size)
 			bpf_program__set_autoload(entry, missing[i]);
 	}
 	bpf_program__set_autoload(object->progs.process_exit, exit_missing);
+	bpf_program__set_autoload(object->progs.seed, list_missing);
+	bpf_program__set_autoload(object->progs.ghosts, list_missing);
 	result = object_load(object, problem, size);
 	if (result == 0)
 		result = memory_open(loader, problem, size);
@@ -778,11 +793,14 @@ static int attach_missing(struct loader *loader, char *problem, size_t size)
 	if (result == 0) {
 		observed_write(loader);
 		beat(loader);
-		result = iterator_pin(loader, object->progs.seed, NULL, problem, size);
 	}
-	if (result == 0)
+	if (result == 0 && list_missing)
+		result = iterator_pin(loader, object->progs.seed, NULL, problem, size);
+	if (result == 0 && list_missing)
 		result = iterator_pin(loader, object->progs.ghosts, object->maps.objects, problem,
 				      size);
+	if (result == 0 && list_missing)
+		memcpy(loader->listed, loader->ground.offset, sizeof(loader->listed));
 	accounting__destroy(object);
 	return result < 0 ? result : catch_up(loader, problem, size);
 }
