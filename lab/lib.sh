@@ -149,13 +149,17 @@ elapsed() { echo $(((${EPOCHREALTIME/./} - marked) / 1000)); }
 
 # soon MS TEXT COMMAND...: a check that may take so long, from the last mark, to become true
 soon() {
-	local limit=$1 text=$2 ms result=1
+	local limit=$1 text=$2 ms result=1 patience=1
 	shift 2
+	# Emulated, and beside whatever else this machine does, the limit is what should be seen;
+	# what fails is something else than slowness.
+	! grep -q 'QEMU TCG' /proc/cpuinfo || patience=10
 	while [ $result -ne 0 ] && [ "$(elapsed)" -lt 30000 ]; do
 		if "$@"; then result=0; else sleep 0.01; fi
 	done
 	ms=$(elapsed)
-	check "$text ($ms ms)" test $result -eq 0 -a "$ms" -le "$limit"
+	[ "$ms" -le "$limit" ] || text+=", more than $limit"
+	check "$text ($ms ms)" test $result -eq 0 -a "$ms" -le $((patience * limit))
 }
 
 # begin NAME COMMAND...: in the background as ${process[NAME]}, output in $scratch/NAME.out. Its
