@@ -7,19 +7,22 @@ set -euo pipefail
 . lab/lib.sh
 operations=${OPERATIONS:-100000} seed=${SEED:-$RANDOM}
 
+# What the kernel lists one by one, with its maker; not all list contexts.
+kinds_made=("${kinds_listed[@]}")
+[ -n "$lasting" ] || kinds_made=(pd cq qp mr)
 # lists_take; process_equals_kernel PID: what the kernel lists for its threads
 lists_take() {
-	for kind in "${kinds_listed[@]}"; do
+	for kind in "${kinds_made[@]}"; do
 		rdma resource show "$kind" | sed "s/^/$kind /"
 	done >"$scratch/lists"
 }
 process_equals_kernel() {
 	local ours kernel
-	ours=$("$rows" "$1" | sums "${kinds_listed[@]}")
+	ours=$("$rows" "$1" | sums "${kinds_made[@]}")
 	kernel=$(awk -v threads="$(ls "/proc/$1/task")" '
 		BEGIN { split(threads, list); for (i in list) ours[list[i]] = 1 }
 		match($0, / pid [0-9]+/) && substr($0, RSTART + 5, RLENGTH - 5) in ours { print $1, 1 }' \
-		"$scratch/lists" | sums "${kinds_listed[@]}")
+		"$scratch/lists" | sums "${kinds_made[@]}")
 	echo "$1: the rows: $ours; the kernel: $kernel" >"$scratch/rows"
 	[ "$ours" = "$kernel" ]
 }

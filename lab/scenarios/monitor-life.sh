@@ -203,11 +203,13 @@ check "no types: the list again, and how to help" by_netlink '--btf'
 	mount --bind /dev/null /sys/kernel/btf/vmlinux
 	check "no types but the modules': the list again" by_netlink vmlinux
 }
-by_kprobes() {
-	"$monitor" --once -j --btf "$scratch/vmlinux.btf" >"$scratch/rows" 2>&1 && grep -q '"mode":"kprobe".*"qp":4,' "$scratch/rows"
-}
-check "with a file of types it counts by kprobes" by_kprobes
-"$monitor" --unload 2>/dev/null || true
+by_kprobes() { "$rows" head 2>/dev/null | tee "$scratch/rows" | grep -q 'mode kprobe '; }
+apart "$monitor" --keep --btf "$scratch/vmlinux.btf" >>"$scratch/monitor" 2>&1 &
+keeper=$!
+check "with a file of types it counts by kprobes" within 20 by_kprobes
+tell owner +2
+check "not what was there before, but what is made" within 3 owner_has 2
+monitor_stop
 [ -z "$lasting" ] || check "fentry needs the kernel's own" fails 'fentry needs' "$monitor" --once --hooks fentry --btf "$scratch/vmlinux.btf"
 umount /sys/kernel/btf/vmlinux 2>/dev/null || umount /sys/kernel/btf
 check "not root: it says so" fails 'needs root' setpriv --reuid 65534 --regid 65534 --clear-groups "$monitor" --once

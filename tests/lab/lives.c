@@ -462,17 +462,20 @@ static pid_t worker_start(unsigned place, unsigned number)
 	_exit(0);
 }
 
-/* What each kind needs to know, and whether there are memory windows (Soft-RoCE: since 5.14). */
-static void survey(void)
+/* What each kind needs to know, and which the device has not, or not enough of: Soft-RoCE had no
+ * memory windows before 5.14, and 100 address handles at that time. */
+static void survey(unsigned processes)
 {
 	for (int i = 0; i < DEVICES; i++) {
 		struct ibv_context *context = must(ibv_open_device(devices[i]), "ibv_open_device");
+		struct ibv_device_attr attr;
 		struct ibv_pd *pd = must(ibv_alloc_pd(context), "ibv_alloc_pd");
 		struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
 
-		if (ibv_query_gid(context, 1, 0, &gids[i]))
-			fail("ibv_query_gid");
+		if (ibv_query_gid(context, 1, 0, &gids[i]) || ibv_query_device(context, &attr))
+			fail("a device");
 		lacks[MW] = !mw;
+		lacks[AH] = attr.max_ah < (int)(processes * THREADS * THINGS);
 		if (mw)
 			ibv_dealloc_mw(mw);
 		ibv_dealloc_pd(pd);
@@ -503,7 +506,7 @@ static int churn(unsigned long goal, unsigned processes)
 	pid_t pid[PROCESSES_MAX];
 	bool told = false;
 
-	survey();
+	survey(processes);
 	shared->goal = goal;
 	for (unsigned i = 0; i < processes; i++)
 		pid[i] = worker_start(i, number++);
