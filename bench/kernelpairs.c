@@ -4,6 +4,7 @@
  * lab with --icount the clock counts instructions, and so does this.
  * Usage: kernelpairs OPERATION COUNT
  */
+#include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,6 +87,16 @@ static int do_ioctl(void)
 	return 0;
 }
 
+/* Nor is this write. */
+static int do_write(void)
+{
+	static int null = -1;
+
+	if (null < 0)
+		null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	return write(null, memory, 1) != 1;
+}
+
 static const struct {
 	const char *name;
 	int (*run)(void);
@@ -97,6 +108,7 @@ static const struct {
 	{ "post_recv", do_post_recv },
 	{ "poll_cq", do_poll_cq },
 	{ "ioctl", do_ioctl },
+	{ "write", do_write },
 };
 
 static double now_ns(void)

@@ -14,6 +14,8 @@ documents=$work/documents # every JSON document that was seen
 chmod 711 "$work"
 export RDMA_COLLECTOR_SOCKET=$work/socket RDMA_COLLECTOR_STATE=$work/state
 export RDMA_MONITOR_DIRECTORY=$work/monitor # and not the host's, if it has one
+export RDMA_COLLECTOR_CGROUPS=$work/cgroups RDMA_COLLECTOR_DEVICES=$work/devices
+mkdir "$RDMA_COLLECTOR_CGROUPS" "$RDMA_COLLECTOR_DEVICES"
 export LC_ALL=C.UTF-8
 unset NO_COLOR RDMA_INTERCEPT_LIBRARY
 
@@ -87,6 +89,7 @@ no option -x|-x status
 get, set, unset|limit
 get, set, unset|limit put
 tenant, process, device, kind|show
+status, on, off|guard
 status takes no option --follow|status -f
 events takes no option --limit|events --limit qp=1
 what to do with 'more'|status more
@@ -100,6 +103,9 @@ something is missing|explain
 something is missing|check
 something is missing|limit set host
 something is missing|tenant add
+something is missing|guard on
+something is missing|guard off
+what to do with 'more'|guard status a more
 host, default or tenant NAME|limit set
 host, default or tenant NAME|limit set everything qp=1
 host, default or tenant NAME|limit get tenant
@@ -107,6 +113,7 @@ not KEY=VALUE|limit set host qp
 not KEY=VALUE|limit set host =1
 not KEY=VALUE|limit set host qp=
 cannot be the name of a tenant|tenant remove aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+cannot be the name of a tenant|guard on aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 END
 check "an empty name of a tenant" complains 2 "cannot be the name" tenant add ''
 check "a name of two lines" complains 2 'cannot be the name' tenant add $'a\nmode = audit'
@@ -154,7 +161,8 @@ done < <(sed -n 's/^KIND(\([a-z_]*\),.*/\1/p' "$sources/src/ledger/kinds.def")
 check "the kinds as JSON" answers show kind
 for arguments in status 'show tenant' 'show process' 'show process 1' 'show device' 'show kind qp' \
 	'limit get' 'limit set host qp=1' 'limit unset host qp' 'tenant list' 'tenant add x' \
-	'tenant remove x' reload 'explain 1' events 'events -f'; do
+	'tenant remove x' 'guard status' 'guard on x' 'guard off x' reload 'explain 1' events \
+	'events -f'; do
 	read -ra words <<<"$arguments"
 	check "no collector: $arguments" complains 3 "no collector at $work/socket" "${words[@]}"
 	check "no collector, as JSON: $arguments" exits 3 -j "${words[@]}"
@@ -391,7 +399,7 @@ check "status: exact bytes" says out '"limit":1610612736'
 check "status: no limit" says out '"limit":null'
 for arguments in 'show tenant' 'show tenant ours' 'show process' 'show device' "show device $device" \
 	'show kind qp' 'limit get' 'limit get host' 'limit get default' 'limit get tenant ours' \
-	'tenant list' events "explain $$" doctor; do
+	'tenant list' 'guard status' 'guard status ours' events "explain $$" doctor; do
 	read -ra words <<<"$arguments"
 	check "$arguments" exits 0 "${words[@]}"
 	check "$arguments as JSON" answers "${words[@]}"
@@ -492,6 +500,7 @@ check "events: as JSON" answers events
 check "events: with an id" says out "\"id\":\"$pid-1\""
 check "explain: an event" exits 0 explain "$pid-1"
 check "explain: what" says out 'qp used 4/4, wanted 1 more, limit of the tenant'
+check "explain: by whom" says out 'Refused by the library.'
 check "explain: what to do" says out 'rdma_intercept limit set tenant ours qp=5'
 check "explain: as JSON" answers explain "$pid-1"
 check "completion of processes" completes 'explain ' "$pid"
@@ -586,6 +595,59 @@ check "show process: null in JSON" answers show process "$pid"
 check "show process: indeed" says out '"qp":{"used":1,"kernel":null,"drift":null,'
 worker_end two quit
 kill "$bare"
+
+# -- what the kernel refuses
+guests=$RDMA_COLLECTOR_CGROUPS/guests
+mkdir "$guests" "$RDMA_COLLECTOR_DEVICES/$device"
+# guarded text: so the status of the tenant ends
+guarded() {
+	exits 0 guard status && grep -qE "^guests +(yes|no) +.* $1\$" "$work/out"
+}
+check "guard: nobody is" exits 0 guard status
+check "guard: says so" grep -qE '^ours +no .* off$' "$work/out"
+check "doctor: nothing to say of it" exits 0 doctor
+check "doctor: indeed" not grep -qE '^[A-Z]+ +guard' "$work/out"
+check "guard: no such tenant" complains 1 "no tenant 'guests'" guard status guests
+check "guard on: no such tenant" complains 1 "'guests'" guard on guests
+check "guard: a tenant" exits 0 tenant add guests --match 'cgroup=/guests' qp=4
+check "guard on" exits 0 guard on guests
+check "guard on: in silence" silent out
+check "guard on: as JSON" answers guard on guests
+check "guard on: what it was" says out '{"sections":["tenant guests"]}'
+check "guard: no monitor" guarded "not guarded: $monitor: no rdma_monitor is loaded"
+check "guard: as JSON" answers guard status
+check "guard: a word for it" says out '"guarantee":"none","reason":"'
+check "doctor: not guarded" exits 0 doctor
+check "doctor: why" grep -qE '^WARN +guard +1 of 1 tenants .* guests: .*no rdma_monitor' "$work/out"
+touch "$guests/rdma.max"
+check "guard: a limit for it" exits 0 limit set tenant guests ctx=2
+check "guard: rdma.max" guarded "rdma.max only: $monitor: no rdma_monitor is loaded"
+check "guard: what it has" grep -qx "$device hca_handle=2 hca_object=max" "$guests/rdma.max"
+check "a guard" "$build/tests/daemon_guards" files "$monitor" 4000009
+check "guard: in the kernel" soon guarded 'in the kernel'
+check "guard: how" grep -qE '^ways +ioctl, compat$' "$work/out"
+check "guard: what is left out" says out 'by the library only: ctx'
+check "guard: and what else" says out 'guard_writes = on in [host]'
+check "guard: one" exits 0 guard status guests
+check "guard: its kinds" grep -qE '^qp +yes +0 +4 +0 +0$' "$work/out"
+check "guard: one as JSON" answers guard status guests
+check "guard: its guarantee" says out '"guarantee":"kernel","reason":null'
+check "guard: its limit" says out '"qp":{"guarded":true,"used":0,"limit":4,"refused":0,"overrun":0}'
+check "doctor: guarded" exits 0 doctor
+check "doctor: by the kernel" grep -qE '^OK +guard +tenants that the kernel guards: 1; not against write' "$work/out"
+check "events: of the guard" exits 0 events
+check "events: by whom" grep -qE ' refused +guests +4000009 +- +intruder: refused in the kernel: qp used 4/4, .* event 4000009-1$' "$work/out"
+check "explain: in the kernel" exits 0 explain 4000009-1
+check "explain: whose guard" says out 'Refused in the kernel (guard of tenant guests).'
+check "explain: what helps" says out 'rdma_intercept limit set tenant guests qp=5'
+check "explain: as JSON" answers explain 4000009-1
+check "explain: the ring" says out '"ring":"kernel"'
+check "guard off" exits 0 guard off guests
+check "guard: off" guarded off
+check "guard: rdma.max is wide again" grep -qx "$device hca_handle=max hca_object=max" "$guests/rdma.max"
+check "completion of guarded tenants" completes 'guard on guests ' ours guests
+check "guard: the tenant goes" exits 0 tenant remove guests
+rm -r "$monitor"
 
 # -- names that are no names
 evil=$'\e[31m"red"'

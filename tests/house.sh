@@ -17,12 +17,13 @@ fail() {
 
 # ---- rooms: which other rooms a room may include (base is for everybody)
 # (proto sees the kinds of ledger, which asks by proto, and so does monitor; collector sees
-# how the monitor's counts are read; cli sees the kinds and, for one command, the reader of
-# policy files)
+# how the monitor's counts are read and its guard is told; cli sees the kinds and, for one
+# command, the reader of policy files)
 declare -A may=([base]="" [proto]="ledger" [ledger]="proto" [intercept]="ledger" [monitor]="ledger"
 	[collector]="ledger proto monitor" [cli]="ledger proto collector")
-declare -A sees=([proto/ledger]="kinds" [monitor/ledger]="kinds" [collector/monitor]="\(reader\|rows\)"
-	[cli/ledger]="\(kinds\|ledger\)" [cli/collector]="policy")
+declare -A sees=([proto/ledger]="kinds" [monitor/ledger]="kinds"
+	[collector/monitor]="\(reader\|rows\|guards\|guardrows\)" [cli/ledger]="\(kinds\|ledger\)"
+	[cli/collector]="policy")
 # The one header of these folders that says nothing of verbs: how the kernel is asked.
 declare -A knows=([monitor]="rdma/rdma_netlink.h")
 for room in "${!may[@]}"; do

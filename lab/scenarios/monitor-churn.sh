@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Random making and destroying by many processes and threads of which some are killed:
 # rdma_monitor's counts are then the kernel's, of all and of each process, and in the end 0.
-# Also where the kernel may be preempted, and where more threads wait in it than it has kretprobes.
+# Also where the kernel may be preempted, and where more threads wait in it than it has kretprobes;
+# and guarded, with the collector's books as the third that must agree.
 set -euo pipefail
 . lab/lib.sh
 operations=${OPERATIONS:-100000} seed=${SEED:-$RANDOM}
@@ -37,11 +38,31 @@ objects_total() { "$rows" | sums ctx pd cq qp srq mr mw ah comp_channel other | 
 list_total() { "$monitor" --objects | wc -l; }
 misses() { bpftool prog show | grep -oE 'name [fk]_.*recursion_misses [0-9]+' | sed -E 's/name ([a-z_]+) .*recursion_misses/\1 missed/' | tr '\n' ' '; }
 
-# churn OPERATIONS PROCESSES HOOKS
+# What the collector's books have of these, and whether anybody's differ from the kernel.
+kinds_booked=(ctx pd cq qp srq mr)
+books() {
+	"$command" -j status | python3 -c '
+import json, sys
+status = json.load(sys.stdin)
+print(" ".join(f"{kind} {count}" for kind in sys.argv[1:]
+               for count in [status["host"]["kinds"][kind]["used"]] if count))
+monitor = status["collector"]["monitor"]
+print("drifting", monitor["drifting"], "uncovered", monitor["uncovered"])' "${kinds_booked[@]}"
+}
+books_equal_rows() {
+	local ours
+	ours=$("$rows" | sums "${kinds_booked[@]}")
+	books >"$scratch/rows"
+	echo "the rows: $ours" >>"$scratch/rows"
+	[ "$(head -n 2 "$scratch/rows")" = "$ours"$'\n''drifting 0 uncovered 0' ]
+}
+
+# churn OPERATIONS PROCESSES HOOKS [RUN-BY...]
 churn() {
 	local survivors ended
 	monitor_start --hooks "$3"
-	begin churn "$BUILD_DIRECTORY/lab/lives" churn "$1" "$seed" "$2"
+	[ -z "${4-}" ] || collector_start
+	begin churn "${@:4}" "$BUILD_DIRECTORY/lab/lives" churn "$1" "$seed" "$2"
 	mark
 	check "$1 operations in $2 processes (seed $seed, $3)" within 280 grep -q survivors "$scratch/churn.out"
 	echo "      ($(elapsed) ms)"
@@ -50,6 +71,10 @@ churn() {
 	echo "      ($("$rows"))"
 	check "for each process too" processes_equal_kernel "${survivors[@]}"
 	check "the objects are as many as the rows say ($(list_total))" test "$(list_total)" -eq "$(objects_total)"
+	[ -z "${4-}" ] || {
+		check "so do the books of the collector, and nobody's differ" within 5 books_equal_rows
+		show "$scratch/rows"
+	}
 	check "only the living have rows" test "$("$rows" used)" -ge "$2" -a "$("$rows" used)" -le $((3 * $2))
 	end churn && ended=0 || ended=$?
 	mark
@@ -57,6 +82,10 @@ churn() {
 	soon 1000 "with their end, all is 0" rows_are ''
 	check "no row is in use" within 1 rows_are 0 used
 	check "no object is left" test "$(list_total)" -eq 0
+	[ -z "${4-}" ] || {
+		check "the books are empty" within 5 books_equal_rows
+		collector_stop
+	}
 	check "nothing was lost" bash -c "'$rows' head | grep -q ' lost_objects 0 lost_rows 0 '"
 	[ -z "$(misses)" ] || echo "      ($(misses))"
 	monitor_stop
@@ -75,5 +104,7 @@ if grep -qs ' full' $preemption; then
 fi
 echo "-- by kprobes, with many threads"
 churn $((operations / 4)) 32 kprobe
+echo "-- guarded, with a collector"
+churn $((operations / 4)) 6 auto env LD_PRELOAD="$library" RDMA_INTERCEPT_TRANSPORT=lease
 check "the kernel has nothing left" within 2 nothing_listed "$before"
 finish

@@ -276,6 +276,49 @@ static void check_monitor(const struct facts *facts, struct finding *finding)
 		find(finding, &fine, NULL, "the kernel is watched by %s", pong->monitor);
 }
 
+/* What the guards of all tenants come to. */
+struct guarding {
+	struct proto_guard host;
+	unsigned weaker;	/* that are on, and have less than the kernel's guarantee */
+	struct proto_guard one; /* of these */
+};
+
+static int guard_take(const void *row, void *closure)
+{
+	const struct proto_guard *guard = row;
+	struct guarding *guarding = closure;
+
+	if (guard->scope == ROW_HOST) {
+		guarding->host = *guard;
+	} else if (guard->on && guard->guarantee != GUARANTEE_KERNEL) {
+		guarding->weaker++;
+		guarding->one = *guard;
+	}
+	return 0;
+}
+
+static void check_guard(const struct facts *facts, struct finding *finding)
+{
+	static const struct proto_choose everything;
+	struct guarding guarding = { .weaker = 0 };
+	char problem[PROTO_PROBLEM];
+
+	if (facts->answer || proto_rows(facts->path, MESSAGE_GUARD, &everything, guard_take,
+					&guarding, 0, problem) < 0)
+		return;
+	if (guarding.weaker)
+		find(finding, &doubtful, "'" CLI_NAME " guard status' tells of each",
+		     "%u of %u tenants to be guarded have less than the kernel's word; %s: %s",
+		     guarding.weaker, guarding.host.on, proto_text(guarding.one.tenant),
+		     proto_text(guarding.one.reason));
+	else if (guarding.host.on && !(guarding.host.ways & WAY_WRITE))
+		find(finding, &fine, NULL,
+		     "tenants that the kernel guards: %u; not against write(), see guard_writes",
+		     guarding.host.on);
+	else if (guarding.host.on)
+		find(finding, &fine, NULL, "tenants that the kernel guards: %u", guarding.host.on);
+}
+
 /* ---- the host */
 
 /* The names in a directory, with spaces between, and how many. */
@@ -400,6 +443,7 @@ static const struct {
 	{ "protocol", check_protocol },
 	{ "policy", check_policy },
 	{ "monitor", check_monitor },
+	{ "guard", check_guard },
 	{ "devices", check_devices },
 	{ "nodes", check_nodes },
 	{ "memlock", check_memlock },

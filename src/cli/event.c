@@ -26,6 +26,8 @@ static const struct event_type {
 	[EVENT_RELOAD_FAILED] = { "reload_failed", COLOUR_BAD, false },
 	[EVENT_UNCOVERED] = { "uncovered", COLOUR_BAD, false },
 	[EVENT_DRIFT] = { "drift", COLOUR_BAD, false },
+	[EVENT_OVERRUN] = { "overrun", COLOUR_BAD, true },
+	[EVENT_KILLED] = { "killed", COLOUR_BAD, false },
 };
 
 static const struct event_type *type_of(uint32_t type)
@@ -49,6 +51,9 @@ static json_t *type_json(const struct form *form, const void *field)
 
 static const struct form form_type = { .show = type_show, .json = type_json };
 
+static const char *const rings[] = { [RING_LIBRARY] = "library", [RING_KERNEL] = "kernel" };
+enum { RINGS = sizeof(rings) / sizeof(rings[0]) };
+
 /* The whole event in words. */
 static void sentence_show(const struct form *form, const void *field, struct cell *ret_cell)
 {
@@ -56,11 +61,13 @@ static void sentence_show(const struct form *form, const void *field, struct cel
 	char used[AMOUNT_TEXT], wanted[AMOUNT_TEXT], limit[AMOUNT_TEXT];
 
 	if (!event->kind) {
-		cell_print(ret_cell, NULL, "%s", event->given.text);
+		cell_print(ret_cell, NULL, "%s%s%s", event->given.text,
+			   *event->id ? ", event " : "", event->id);
 		return;
 	}
-	cell_print(ret_cell, NULL, "%s used %s/%s, wanted %s more, limit of the %s%s, event %s",
-		   event->kind, amount_text(&event->used, used), amount_text(&event->limit, limit),
+	cell_print(ret_cell, NULL, "%s%s%s used %s/%s, wanted %s more, limit of the %s%s, event %s",
+		   event->given.text, *event->given.text ? ": " : "", event->kind,
+		   amount_text(&event->used, used), amount_text(&event->limit, limit),
 		   amount_text(&event->wanted, wanted), event->scope,
 		   event->given.own ? " (its own)" : "", event->id);
 }
@@ -81,6 +88,7 @@ const struct column event_columns[] = {
 	COLUMN(struct event, limit, "limit", NULL, form_amount),
 	COLUMN(struct event, scope, "scope", NULL, form_string),
 	COLUMN(struct event, given.own, "own", NULL, form_flag),
+	COLUMN(struct event, ring, "ring", NULL, form_string),
 	COLUMN(struct event, given.text, "text", NULL, form_text),
 	{ .title = "what", .form = &form_sentence, .least = 1, .flows = true },
 	COLUMNS_END,
@@ -94,6 +102,9 @@ void event_read(struct event *event, const struct proto_event *given)
 	proto_text(event->given.tenant);
 	proto_text(event->given.device);
 	proto_text(event->given.text);
+	if (given->number)
+		snprintf(event->id, sizeof(event->id), "%" PRId32 "-%" PRIu64, given->pid,
+			 given->number);
 	if (!type_of(given->type)->at_limit || given->kind >= KIND_COUNT ||
 	    !vocabulary_scope(given->scope))
 		return;
@@ -103,7 +114,7 @@ void event_read(struct event *event, const struct proto_event *given)
 	event->used = (struct amount){ given->used, kind };
 	event->wanted = (struct amount){ given->wanted, kind };
 	event->limit = (struct amount){ given->limit, kind };
-	snprintf(event->id, sizeof(event->id), "%" PRId32 "-%" PRIu64, given->pid, given->number);
+	event->ring = given->ring < RINGS ? rings[given->ring] : NULL;
 }
 
 /* ---- the subcommand */

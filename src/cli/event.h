@@ -9,9 +9,11 @@
 
 struct event {
 	struct proto_event given;
-	char id[32]; /* PID-NUMBER of a refusal; "" for other events, as for all below: */
+	char id[32]; /* PID-NUMBER of a refusal or the like; "" for other events */
+	/* Of what happened at a limit; NULL for others, and no amounts: */
 	const char *kind;
 	const char *scope;
+	const char *ring;
 	struct amount used, wanted, limit;
 };
 

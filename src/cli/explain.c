@@ -48,11 +48,36 @@ static int parse(const struct cli *cli, const char *text, struct proto_ask *ret_
 	return cli_pid(cli, text, length, &ret_ask->pid);
 }
 
+/* Who it was that refused, or did what it did. */
+static void name_ring(struct page *page, const struct event *event)
+{
+	bool kernel = event->given.ring == RING_KERNEL;
+
+	if (event->given.type == EVENT_REFUSED && kernel)
+		page_sentence(page, "by", "Refused in the kernel (guard of tenant %s).",
+			      event->given.tenant);
+	else if (event->given.type == EVENT_REFUSED)
+		page_sentence(page, "by", "Refused by the library.");
+	else if (kernel)
+		page_sentence(page, "by", "Seen in the kernel (guard of tenant %s).",
+			      event->given.tenant);
+}
+
 static void advise(struct page *page, const struct event *event)
 {
 	const struct limit_place *place = vocabulary_place(event->given.scope);
+	bool kernel = event->given.ring == RING_KERNEL;
 	char key[LIMIT_KEY];
 
+	if (event->given.type == EVENT_KILLED) {
+		page_sentence(
+			page, "advice",
+			"The guard had let a command pass, and it was another one when it was "
+			"carried out. No honest program does that: look at what ran there.");
+		return;
+	}
+	if (!event->kind)
+		return;
 	if (event->given.own) {
 		page_sentence(page, "advice",
 			      "The program's own environment (RDMA_INTERCEPT_*) sets this limit: "
@@ -62,8 +87,12 @@ static void advise(struct page *page, const struct event *event)
 	vocabulary_key(place->of_each_process, place->on_device ? event->given.device : "",
 		       event->kind, key);
 	page_sentence(page, "advice",
-		      "Free some, or raise the limit: %s limit set %s%s %s=%" PRIu64, CLI_NAME,
-		      place->of_host ? "host" : "tenant ",
+		      "%sFree some, or raise the limit: %s limit set %s%s %s=%" PRIu64,
+		      !kernel ? "" :
+		      event->given.type == EVENT_OVERRUN ?
+				"The kernel could not refuse this and counts it. " :
+				"The tenant as a whole has no more, with the library or without. ",
+		      CLI_NAME, place->of_host ? "host" : "tenant ",
 		      place->of_host ? "" : event->given.tenant, key,
 		      event->used.value + event->wanted.value);
 }
@@ -97,8 +126,8 @@ int command_explain(const struct cli *cli)
 	if (ask.number) {
 		event_read(&event, &identity.given.event);
 		page_record(&page, "event", event_columns, &event);
-		if (event.kind)
-			advise(&page, &event);
+		name_ring(&page, &event);
+		advise(&page, &event);
 	}
 	return page_end(&page);
 }

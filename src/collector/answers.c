@@ -767,8 +767,10 @@ static void answer_RELOAD(struct collector *collector, const struct request *req
 static void answer_EVENTS(struct collector *collector, const struct request *request)
 {
 	struct proto_choose choose = choice(request);
-	const struct proto_event *event = events_from(&collector->events, 0);
+	const struct proto_event *event;
 
+	guards_listen(collector);
+	event = events_from(&collector->events, 0);
 	for (; event; event = events_from(&collector->events, event->sequence + 1))
 		if (event_is_chosen(&choose, event))
 			server_row(request, event);
@@ -784,12 +786,14 @@ static void answer_EXPLAIN(struct collector *collector, const struct request *re
 	pid_t pid = ask->pid ? ask->pid : request->pid;
 	int member = members_of_pid(&collector->members, pid);
 	struct proto_explanation explanation = { .registered = member >= 0 };
-	const struct proto_event *event =
-		ask->number ? events_refusal(&collector->events, pid, ask->number) : NULL;
+	const struct proto_event *event = NULL;
 	const struct policy_rule *rule;
 	struct subject subject;
 	int result = subject_of_process(&subject, pid);
 
+	guards_listen(collector);
+	if (ask->number)
+		event = events_numbered(&collector->events, pid, ask->number);
 	if (ask->number && !event) {
 		server_fail(request, -ENOENT, "no event %d-%llu is kept", (int)pid,
 			    (unsigned long long)ask->number);
@@ -825,6 +829,29 @@ static void answer_EXPLAIN(struct collector *collector, const struct request *re
 				 rule ? rule->tenant->name : COLLECTOR_TENANT);
 	}
 	server_reply(request, 0, &explanation, NULL, 0);
+}
+
+/* ---- the guard */
+
+static void answer_GUARD(struct collector *collector, const struct request *request)
+{
+	struct proto_choose choose = choice(request);
+	struct proto_guard row;
+
+	guards_look(collector);
+	guards_listen(collector);
+	guards_describe_host(collector, &row);
+	server_row(request, &row);
+	for (unsigned i = 0; i < BOOKS_TENANTS; i++) {
+		const char *name = collector->books.file->tenant[i].name;
+
+		if (!collector->books.tenant[i] ||
+		    (choose.tenant[0] && strcmp(choose.tenant, name)))
+			continue;
+		guards_describe_tenant(collector, name, &row);
+		server_row(request, &row);
+	}
+	server_end(request);
 }
 
 /* ---- */

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "collector/books.h"
 #include "collector/events.h"
+#include "collector/guards.h"
 #include "collector/members.h"
 #include "collector/policy.h"
 #include "collector/server.h"
@@ -29,6 +30,7 @@ struct collector {
 	struct members members;
 	struct events events;
 	struct truth truth;
+	struct guards guards;
 	/* What is said in three places, each over the one before, and what comes of it. */
 	struct policy *environment, *files, *runtime, *effective;
 	char policy_path[POLICY_PATH];
@@ -37,7 +39,7 @@ struct collector {
 	char problem[POLICY_PROBLEM];	    /* why the last reload had no effect */
 	unsigned reloads;
 	unsigned policies; /* counts what was put into force */
-	uint64_t started; /* CLOCK_MONOTONIC, seconds */
+	uint64_t started;  /* CLOCK_MONOTONIC, seconds */
 	sd_event_source *orphan_timer, *change_timer, *tenants_watch;
 };
 

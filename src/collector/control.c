@@ -148,6 +148,7 @@ int control_apply(struct collector *collector)
 		if (collector->books.tenant[i])
 			tenant_apply(collector, i);
 	grants_enforce(&collector->books);
+	guards_apply(collector);
 	return result;
 }
 

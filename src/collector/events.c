@@ -33,12 +33,12 @@ const struct proto_event *events_from(const struct events *events, uint64_t sequ
 	return sequence < events->next ? &events->kept[sequence % EVENTS_KEPT] : NULL;
 }
 
-const struct proto_event *events_refusal(const struct events *events, pid_t pid, uint64_t number)
+const struct proto_event *events_numbered(const struct events *events, pid_t pid, uint64_t number)
 {
 	const struct proto_event *found = NULL, *event = events_from(events, 0);
 
 	for (; event; event = events_from(events, event->sequence + 1))
-		if (event->type <= EVENT_TOLERATED && event->pid == pid && event->number == number)
+		if (event->pid == pid && event->number == number)
 			found = event;
 	return found;
 }

@@ -20,7 +20,7 @@ const struct proto_event *events_add(struct events *events, const struct proto_e
 /* The first kept one from that sequence on, or NULL. */
 const struct proto_event *events_from(const struct events *events, uint64_t sequence);
 
-/* The newest refusal with that number in that process, or NULL. */
-const struct proto_event *events_refusal(const struct events *events, pid_t pid, uint64_t number);
+/* The newest of those of a process with that number (not 0), or NULL. */
+const struct proto_event *events_numbered(const struct events *events, pid_t pid, uint64_t number);
 
 #endif

@@ -127,6 +127,8 @@ static int on_measure(sd_event_source *source, uint64_t now, void *closure)
 	if (collector->books.members_count)
 		grants_measure(&collector->books);
 	truth_measure(collector);
+	guards_apply(collector);
+	guards_listen(collector);
 	sd_event_source_set_time_relative(source, MEASURE_US);
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
@@ -371,6 +373,7 @@ static void stop(struct collector *collector)
 		books_close(&collector->books);
 	}
 	truth_close(&collector->truth);
+	guards_close(&collector->guards);
 	policy_free(collector->environment);
 	policy_free(collector->files);
 	policy_free(collector->runtime);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 const char *const policy_mode_names[POLICY_MODE_UNSPOKEN] = { "enforce", "warn", "audit" };
+const char *const policy_switch_names[POLICY_SWITCH_UNSPOKEN] = { "off", "on" };
 
 static void silence(uint64_t limit[KIND_COUNT])
 {
@@ -108,6 +109,7 @@ static void tenant_init(struct policy_tenant *tenant, const char *name)
 {
 	snprintf(tenant->name, sizeof(tenant->name), "%s", name);
 	tenant->mode = POLICY_MODE_UNSPOKEN;
+	tenant->guard = POLICY_SWITCH_UNSPOKEN;
 	limits_init(&tenant->all);
 	limits_init(&tenant->process);
 }
@@ -154,6 +156,8 @@ static int tenant_overlay(struct policy_tenant *tenant, const struct policy_tena
 
 	if (over->mode != POLICY_MODE_UNSPOKEN)
 		tenant->mode = over->mode;
+	if (over->guard != POLICY_SWITCH_UNSPOKEN)
+		tenant->guard = over->guard;
 	return result < 0 ? result : limits_overlay(&tenant->process, &over->process);
 }
 
@@ -211,6 +215,7 @@ struct policy *policy_new(void)
 
 	if (policy) {
 		limits_init(&policy->host);
+		policy->guard_writes = POLICY_SWITCH_UNSPOKEN;
 		tenant_init(&policy->fallback, "default");
 	}
 	return policy;
@@ -268,6 +273,8 @@ static int overlay(struct policy *policy, const struct policy *over)
 	text_overlay(policy->socket, sizeof(policy->socket), over->socket);
 	text_overlay(policy->state, sizeof(policy->state), over->state);
 	text_overlay(policy->admin_group, sizeof(policy->admin_group), over->admin_group);
+	if (over->guard_writes != POLICY_SWITCH_UNSPOKEN)
+		policy->guard_writes = over->guard_writes;
 	result = limits_overlay(&policy->host, &over->host);
 	if (result == 0)
 		result = tenant_overlay(&policy->fallback, &over->fallback);
@@ -345,6 +352,13 @@ enum policy_mode policy_tenant_mode(const struct policy *policy, const struct po
 	if (policy->fallback.mode != POLICY_MODE_UNSPOKEN)
 		return policy->fallback.mode;
 	return POLICY_ENFORCE;
+}
+
+bool policy_tenant_guard(const struct policy *policy, const struct policy_tenant *tenant)
+{
+	if (tenant && tenant->guard != POLICY_SWITCH_UNSPOKEN)
+		return tenant->guard == POLICY_ON;
+	return policy->fallback.guard == POLICY_ON;
 }
 
 /* ---- labels: what the names in a cgroup's path tell */

@@ -35,6 +35,10 @@ enum policy_mode { POLICY_ENFORCE, POLICY_WARN, POLICY_AUDIT, POLICY_MODE_UNSPOK
 
 extern const char *const policy_mode_names[POLICY_MODE_UNSPOKEN];
 
+enum policy_switch { POLICY_OFF, POLICY_ON, POLICY_SWITCH_UNSPOKEN };
+
+extern const char *const policy_switch_names[POLICY_SWITCH_UNSPOKEN];
+
 /* What one owner may hold, in total and on single devices. */
 struct policy_limits {
 	uint64_t total[KIND_COUNT];
@@ -42,7 +46,7 @@ struct policy_limits {
 	struct policy_device {
 		char name[LEDGER_DEVICE_NAME];
 		uint64_t limit[KIND_COUNT];
-	} *device;
+	} * device;
 };
 
 /* User or group ids; none = any. */
@@ -68,6 +72,7 @@ struct policy_tenant {
 	struct policy_tenant *next; /* in the order of first mention */
 	char name[POLICY_NAME];
 	enum policy_mode mode;
+	enum policy_switch guard;     /* the kernel refuses, too */
 	bool runtime;		      /* named by a command, not by a file */
 	struct policy_limits all;     /* of the tenant as a whole */
 	struct policy_limits process; /* of each of its processes */
@@ -75,7 +80,8 @@ struct policy_tenant {
 
 struct policy {
 	struct policy_limits host;
-	struct policy_tenant fallback; /* [default]: for what a tenant does not speak of */
+	enum policy_switch guard_writes; /* guards also look at write() to devices */
+	struct policy_tenant fallback;	 /* [default]: for what a tenant does not speak of */
 	struct policy_tenant *tenants;
 	struct policy_rule *rules;
 	char file[POLICY_PATH];	  /* that policy_read was given; "" = none was read */
@@ -151,6 +157,7 @@ uint64_t policy_tenant_limit(const struct policy *policy, const struct policy_te
 			     bool of_each_process, const char *device, enum kind kind);
 enum policy_mode policy_tenant_mode(const struct policy *policy,
 				    const struct policy_tenant *tenant);
+bool policy_tenant_guard(const struct policy *policy, const struct policy_tenant *tenant);
 
 /*
  * Filling a policy, as the reader of files does. -ENOMEM; -E2BIG past the bounds above.

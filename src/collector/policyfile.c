@@ -47,11 +47,11 @@ static const struct section_row {
 	const char *allowed;
 } sections[] = {
 	{ "collector", SECTION_COLLECTOR, "socket, state, admin_group" },
-	{ "host", SECTION_HOST, "KIND, device.NAME.KIND" },
+	{ "host", SECTION_HOST, "KIND, device.NAME.KIND, guard_writes" },
 	{ "default", SECTION_DEFAULT,
-	  "KIND, device.NAME.KIND, process.KIND, process.device.NAME.KIND, mode" },
+	  "KIND, device.NAME.KIND, process.KIND, process.device.NAME.KIND, mode, guard" },
 	{ "tenant", SECTION_TENANT,
-	  "KIND, device.NAME.KIND, process.KIND, process.device.NAME.KIND, mode, match" },
+	  "KIND, device.NAME.KIND, process.KIND, process.device.NAME.KIND, mode, guard, match" },
 };
 enum { SECTIONS = sizeof(sections) / sizeof(sections[0]) };
 
@@ -381,6 +381,31 @@ static int parse_mode(struct reader *reader, const struct key *key, char *value)
 	return 0;
 }
 
+static int parse_switch(struct reader *reader, const struct key *key, const char *value,
+			enum policy_switch *ret_switch)
+{
+	int position = 0;
+
+	while (position < POLICY_SWITCH_UNSPOKEN &&
+	       strcasecmp(value, policy_switch_names[position]))
+		position++;
+	if (position == POLICY_SWITCH_UNSPOKEN && !takes_back(reader, value))
+		return fail(reader, -EINVAL, WORD " is nothing that %s can be; allowed: off, on",
+			    value, key->name);
+	*ret_switch = (enum policy_switch)position;
+	return 0;
+}
+
+static int parse_guard(struct reader *reader, const struct key *key, char *value)
+{
+	return parse_switch(reader, key, value, &reader->owner->guard);
+}
+
+static int parse_guard_writes(struct reader *reader, const struct key *key, char *value)
+{
+	return parse_switch(reader, key, value, &reader->policy->guard_writes);
+}
+
 static int parse_text(struct reader *reader, const struct key *key, const char *value)
 {
 	if (strlen(value) >= key->size)
@@ -414,7 +439,9 @@ static const struct key keys[] = {
 	  sizeof(((struct sockaddr_un *)0)->sun_path) },
 	{ "state", SECTION_COLLECTOR, false, parse_path, POLICY_FIELD(state) },
 	{ "admin_group", SECTION_COLLECTOR, false, parse_group, POLICY_FIELD(admin_group) },
+	{ "guard_writes", SECTION_HOST, false, parse_guard_writes, 0, 0 },
 	{ "mode", SECTION_DEFAULT | SECTION_TENANT, false, parse_mode, 0, 0 },
+	{ "guard", SECTION_DEFAULT | SECTION_TENANT, false, parse_guard, 0, 0 },
 	{ "match", SECTION_TENANT, true, parse_match, 0, 0 },
 };
 enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
@@ -831,10 +858,17 @@ static void limits_write(FILE *file, const char *scope, const struct policy_limi
 		row_write(file, scope, limits->device[i].name, limits->device[i].limit);
 }
 
+static void switch_write(FILE *file, const char *name, enum policy_switch position)
+{
+	if (position != POLICY_SWITCH_UNSPOKEN)
+		fprintf(file, "%s = %s\n", name, policy_switch_names[position]);
+}
+
 static void tenant_write(FILE *file, const struct policy_tenant *tenant)
 {
 	if (tenant->mode != POLICY_MODE_UNSPOKEN)
 		fprintf(file, "mode = %s\n", policy_mode_names[tenant->mode]);
+	switch_write(file, "guard", tenant->guard);
 	limits_write(file, "", &tenant->all);
 	limits_write(file, "process.", &tenant->process);
 }
@@ -886,6 +920,7 @@ static void policy_print(const struct policy *policy, FILE *file)
 			fprintf(file, "%s = %s\n", key->name, text);
 	}
 	fprintf(file, "\n[host]\n");
+	switch_write(file, "guard_writes", policy->guard_writes);
 	limits_write(file, "", &policy->host);
 	fprintf(file, "\n[default]\n");
 	tenant_write(file, &policy->fallback);

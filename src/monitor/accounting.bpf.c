@@ -8,17 +8,11 @@
  * Compiled for the oldest kernel: additions return nothing (no fetch before 5.12), so
  * what must happen once happens where a key is deleted from a table, which succeeds once.
  */
-#include "monitor/kernel.h"
+#include "monitor/uobject.h"
 
-#include <linux/bpf.h>
 #include <linux/ptrace.h>
 
-#include <bpf/bpf_helpers.h>
-
-#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
-
-#include "monitor/rows.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -26,11 +20,6 @@ enum {
 	ROWS_OF_PROCESS = 32, /* devices times cgroups */
 	SEED_STEP = 512,      /* objects of one file in one pass */
 };
-
-/* Where fields of the modules' structures lie; the loader writes them. */
-#define OFFSET(name, structure, member, old) const volatile __u32 offset_##name = old;
-#include "monitor/offsets.def"
-#undef OFFSET
 
 struct row_key {
 	__u32 pid;
@@ -114,21 +103,12 @@ static __always_inline struct monitor_row *row_at(__u32 number)
 	return bpf_map_lookup_elem(&rows, &number);
 }
 
-#define ADD(word, amount) ((void)__sync_fetch_and_add(&(word), (amount)))
 #define HEAD_ADD(field, amount)                                                                    \
 	({                                                                                         \
 		struct monitor_head *written = the_head();                                         \
 		if (written)                                                                       \
 			ADD(written->field, amount);                                               \
 	})
-
-static __always_inline __u64 word_at(__u64 address)
-{
-	__u64 word = 0;
-
-	bpf_probe_read_kernel(&word, sizeof(word), (const void *)address);
-	return word;
-}
 
 /* ---- rows */
 
@@ -390,15 +370,6 @@ struct what {
 	__u64 file;
 };
 
-/* The type's description is in no kernel's own types: its number is always copied. */
-static __always_inline __u32 type_number(const void *api)
-{
-	__u32 number = 0;
-
-	bpf_probe_read_kernel(&number, sizeof(number), (const char *)api + offset_api_object_id);
-	return number;
-}
-
 static __always_inline struct what what_direct(const struct ib_uobject *uobject)
 {
 	return (struct what){ type_number(uobject->uapi_object), uobject->object,
@@ -411,48 +382,6 @@ static __always_inline struct what what_copied(const struct ib_uobject *uobject)
 
 	return (struct what){ type_number(api), BPF_CORE_READ(uobject, object),
 			      (__u64)BPF_CORE_READ(uobject, ufile) };
-}
-
-static __always_inline __u16 counter_of(__u32 type)
-{
-	switch (type) {
-	case UVERBS_PD:
-		return KIND_pd;
-	case UVERBS_COMP_CHANNEL:
-		return KIND_comp_channel;
-	case UVERBS_CQ:
-		return KIND_cq;
-	case UVERBS_QP:
-		return KIND_qp;
-	case UVERBS_SRQ:
-		return KIND_srq;
-	case UVERBS_AH:
-		return KIND_ah;
-	case UVERBS_MR:
-		return KIND_mr;
-	case UVERBS_MW:
-		return KIND_mw;
-	case UVERBS_FLOW:
-		return KIND_flow;
-	case UVERBS_XRCD:
-		return KIND_xrcd;
-	case UVERBS_RWQ_TABLE:
-		return KIND_rwq_table;
-	case UVERBS_WQ:
-		return KIND_wq;
-	}
-	return type >= UVERBS_DRIVER ? MONITOR_driver : MONITOR_other;
-}
-
-/* A region of all memory, paged in as it is used, pins none of it. */
-static __always_inline int is_whole(const struct ib_mr *region)
-{
-	return BPF_CORE_READ(region, length) == ~0ull;
-}
-
-static __always_inline __u64 region_bytes(const struct ib_mr *region)
-{
-	return is_whole(region) ? 0 : BPF_CORE_READ(region, length);
 }
 
 static __always_inline void describe(struct what what, const struct monitor_object *announced,
@@ -523,6 +452,29 @@ static __always_inline int plain_add(__u64 address, __u16 counter, struct maker 
 	return object_add(address, &object, NULL, how);
 }
 
+/* Whether an address is still what it was taken for. */
+static __always_inline int is_alive(__u64 address, const struct monitor_object *object)
+{
+	const struct ib_uobject *uobject = (const struct ib_uobject *)address;
+	struct what what;
+	__u64 list, next;
+
+	if (object->counter == KIND_ctx) {
+		__u64 context = address - bpf_core_field_offset(struct ib_ucontext, cg_obj);
+		__u64 file = (__u64)BPF_CORE_READ((struct ib_ucontext *)context, ufile);
+
+		return word_at(file + offset_file_ucontext) == context;
+	}
+	if (object->counter == KIND_cm_id)
+		return word_at(word_at(address + offset_cm_id_context) + offset_ucm_cm_id) ==
+		       address;
+	what = what_copied(uobject);
+	list = address + bpf_core_field_offset(struct ib_uobject, list);
+	next = word_at(list);
+	return next != list && (__u16)what.type == object->type && what.file == object->file &&
+	       word_at(next + bpf_core_field_offset(struct list_head, prev)) == list;
+}
+
 /* ---- the hooks: what is done; each is attached in one of two ways below */
 
 /* An object that could not be destroyed is still there. Files are destroyed twice. */
@@ -569,23 +521,28 @@ static __always_inline int on_depths(__u64 uobject, __u32 send, __u32 receive)
 		.size2 = receive,
 	};
 
-	if (!uobject)
+	if (!uobject || !bpf_map_update_elem(&objects, &uobject, &object, BPF_NOEXIST))
 		return 0;
 	clear_for(uobject);
 	bpf_map_update_elem(&objects, &uobject, &object, BPF_ANY);
 	return 0;
 }
 
-static __always_inline int on_context_made(__u64 charge, const struct ib_device *device, int type,
-					   int result)
+/* It may be gone already, with its device. */
+static __always_inline int on_context_made(__u64 attrs, int result)
 {
+	__u64 context = result ? 0 : word_at(attrs + offset_bundle_context),
+	      charge = context + bpf_core_field_offset(struct ib_ucontext, cg_obj);
+	const struct monitor_object as_context = { .counter = KIND_ctx };
 	struct maker maker;
 
-	if (type != CG_HANDLE || result)
+	if (!context)
 		return 0;
-	maker_copied(&maker, device);
+	maker_copied(&maker, BPF_CORE_READ((struct ib_ucontext *)context, device));
 	clear_for(charge);
 	plain_add(charge, KIND_ctx, &maker, MONITOR_MADE);
+	if (!is_alive(charge, &as_context))
+		object_remove(charge);
 	return 0;
 }
 
@@ -666,10 +623,10 @@ int BPF_PROG(f_depths, void *device, void *pd, struct ib_qp_init_attr *attribute
 	return on_depths((__u64)uobject, attributes->cap.max_send_wr, attributes->cap.max_recv_wr);
 }
 
-SEC("fexit/ib_rdmacg_try_charge")
-int BPF_PROG(f_context_made, void *charge, struct ib_device *device, int type, int result)
+SEC("fexit/ib_init_ucontext")
+int BPF_PROG(f_context_made, void *attrs, int result)
 {
-	return on_context_made((__u64)charge, device, type, result);
+	return on_context_made((__u64)attrs, result);
 }
 
 SEC("fentry/ib_rdmacg_uncharge")
@@ -778,21 +735,19 @@ int BPF_KRETPROBE(k_depths)
 			 BPF_CORE_READ(attributes, cap.max_recv_wr));
 }
 
-SEC("kprobe/ib_rdmacg_try_charge")
-int BPF_KPROBE(k_context_made_entry, void *charge, void *device, int type)
+SEC("kprobe/ib_init_ucontext")
+int BPF_KPROBE(k_context_made_entry, void *attrs)
 {
-	return type == CG_HANDLE ? keep(KEPT_context_made, (__u64)charge, (__u64)device) : 0;
+	return keep(KEPT_context_made, (__u64)attrs, 0);
 }
 
-SEC("kretprobe/ib_rdmacg_try_charge")
+SEC("kretprobe/ib_init_ucontext")
 int BPF_KRETPROBE(k_context_made, int result)
 {
 	struct kept arguments;
 
-	return kept_take(KEPT_context_made, &arguments) ?
-		       on_context_made(arguments.first, (struct ib_device *)arguments.second,
-				       CG_HANDLE, result) :
-		       0;
+	return kept_take(KEPT_context_made, &arguments) ? on_context_made(arguments.first, result) :
+							  0;
 }
 
 SEC("kprobe/ib_rdmacg_uncharge")
@@ -852,29 +807,6 @@ int process_exit(struct bpf_raw_tracepoint_args *ctx)
 }
 
 /* ---- what was there before */
-
-/* Whether an address is still what it was taken for. */
-static __always_inline int is_alive(__u64 address, const struct monitor_object *object)
-{
-	const struct ib_uobject *uobject = (const struct ib_uobject *)address;
-	struct what what;
-	__u64 list, next;
-
-	if (object->counter == KIND_ctx) {
-		__u64 context = address - bpf_core_field_offset(struct ib_ucontext, cg_obj);
-		__u64 file = (__u64)BPF_CORE_READ((struct ib_ucontext *)context, ufile);
-
-		return word_at(file + offset_file_ucontext) == context;
-	}
-	if (object->counter == KIND_cm_id)
-		return word_at(word_at(address + offset_cm_id_context) + offset_ucm_cm_id) ==
-		       address;
-	what = what_copied(uobject);
-	list = address + bpf_core_field_offset(struct ib_uobject, list);
-	next = word_at(list);
-	return next != list && (__u16)what.type == object->type && what.file == object->file &&
-	       word_at(next + bpf_core_field_offset(struct list_head, prev)) == list;
-}
 
 /* Found in a list while its destruction may be under way: then that came too early for us. */
 static __always_inline int found(__u64 address, int added)

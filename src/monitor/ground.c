@@ -219,17 +219,32 @@ static const struct btf_type *type_find(const struct types *types, const char *n
 	return type;
 }
 
-/* Where a member lies, in bytes; -ENOENT. */
+/* Where a member of a structure lies, also one inside of nameless parts, in bytes; -ENOENT. */
+static int member_within(const struct btf *btf, const struct btf_type *type, const char *member)
+{
+	const struct btf_member *members = btf_members(type);
+
+	for (unsigned i = 0; i < btf_vlen(type); i++) {
+		const char *name = btf__name_by_offset(btf, members[i].name_off);
+		const struct btf_type *part = btf__type_by_id(btf, members[i].type);
+		int offset = (int)(btf_member_bit_offset(type, i) / 8), inside = 0;
+
+		if (!name[0] && btf_is_composite(part))
+			inside = member_within(btf, part, member);
+		else if (strcmp(name, member))
+			continue;
+		if (inside >= 0)
+			return offset + inside;
+	}
+	return -ENOENT;
+}
+
 static int member_offset(const struct types *types, const char *structure, const char *member)
 {
 	const struct btf *btf;
 	const struct btf_type *type = type_find(types, structure, BTF_KIND_STRUCT, &btf);
-	const struct btf_member *members = type ? btf_members(type) : NULL;
 
-	for (unsigned i = 0; type && i < btf_vlen(type); i++)
-		if (!strcmp(btf__name_by_offset(btf, members[i].name_off), member))
-			return (int)(btf_member_bit_offset(type, i) / 8);
-	return -ENOENT;
+	return type ? member_within(btf, type, member) : -ENOENT;
 }
 
 static bool kernel_is_5_10(void)
@@ -249,7 +264,7 @@ static int offsets_find(struct ground *ground, const struct types *types, char *
 
 		if (found < 0 && kernel_is_5_10())
 			found = (int)offsets[i].old;
-		if (found < 0 && i <= OFFSET_file_uobjects) {
+		if (found < 0 && i <= OFFSET_bundle_context) {
 			snprintf(problem, size,
 				 "nobody describes struct %s of this kernel's modules (no BTF of "
 				 "modules)",
@@ -294,6 +309,8 @@ static int try_kprobe(struct ground *ground, struct types *types, const struct g
 		return -ENOTSUP;
 	}
 	ground->allocates = type_among(types->kernel, 1, "bpf_mem_alloc", BTF_KIND_STRUCT);
+	ground->asks_compat =
+		type_among(types->kernel, 1, "bpf_lsm_file_ioctl_compat", BTF_KIND_FUNC);
 	types_of_modules(types, ground);
 	return offsets_find(ground, types, problem, size);
 }

@@ -36,6 +36,7 @@ struct ground {
 	__u32 offset[GROUND_OFFSETS];
 	bool iterates;		     /* what is there can be listed: needs the kernel's own types */
 	bool allocates;		     /* a table may grow from a traced function (since 6.1) */
+	bool asks_compat;	     /* security modules are asked about 32-bit ioctls apart */
 	char shortfall[GROUND_TEXT]; /* why it is not a better mode; "" for the best */
 };
 

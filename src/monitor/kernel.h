@@ -44,7 +44,12 @@ struct cred {
 	kuid_t uid;
 };
 
+struct thread_info {
+	__u32 status;
+};
+
 struct task_struct {
+	struct thread_info thread_info;
 	int tgid;
 	__u64 start_boottime;
 	struct task_struct *group_leader;

@@ -23,7 +23,8 @@ struct loader_wish {
 
 /*
  * Becomes the one who looks after the accounting: loads it, or takes up what another
- * left. 0; LOADER_OTHER when a living process does so already; or -errno with a sentence.
+ * left. 0, and a sentence if there can be no guard; LOADER_OTHER when a living process does
+ * so already; or -errno with a sentence.
  */
 enum { LOADER_OTHER = 1 };
 int loader_start(struct loader **ret_loader, const struct loader_wish *wish, char *problem,

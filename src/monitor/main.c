@@ -194,6 +194,9 @@ static int watch_start(struct watch *watch, char *problem, size_t size)
 		return 0;
 	if (result < 0)
 		return result;
+	if (problem[0])
+		fprintf(stderr, "rdma_monitor: there is no guard: %s\n", problem);
+	problem[0] = '\0';
 	ground = loader_ground(watch->loader); /* not surveyed when all was there already */
 	if (ground->shortfall[0])
 		fprintf(stderr, "rdma_monitor: watching by %s, since %s\n",

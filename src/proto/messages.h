@@ -197,21 +197,26 @@ enum proto_event_type {
 	EVENT_RELOAD_FAILED,
 	EVENT_UNCOVERED, /* seen for the first time */
 	EVENT_DRIFT,	 /* likewise */
+	EVENT_OVERRUN,	 /* made beyond a limit, in a way that the kernel could not refuse */
+	EVENT_KILLED,	 /* by the guard, for a command that was changed after the look */
 	EVENT_TYPES
 };
+
+/* Who refused. */
+enum proto_ring { RING_LIBRARY, RING_KERNEL };
 
 struct proto_event {
 	uint64_t sequence;
 	uint64_t time_ns; /* CLOCK_REALTIME */
 	uint32_t type;
 	int32_t pid;
-	uint64_t number; /* of a refusal in its process: the event PID-NUMBER */
+	uint64_t number; /* of a refusal or the like in its process: the event PID-NUMBER */
 	char tenant[PROTO_NAME];
 	char device[PROTO_NAME];
 	uint32_t kind;
 	uint32_t scope;
 	uint32_t own;
-	uint32_t unused;
+	uint32_t ring; /* enum proto_ring */
 	uint64_t used;
 	uint64_t wanted;
 	uint64_t limit;
@@ -240,6 +245,40 @@ struct proto_explanation {
 	struct proto_event event;
 };
 
+/* ---- guarding: the kernel refuses, too */
+
+/* What a tenant whose guard is on can count on. */
+enum proto_guarantee {
+	GUARANTEE_OFF,	  /* it is not on */
+	GUARANTEE_KERNEL, /* each kind in the kernel, where it can be guarded */
+	GUARANTEE_FLOOR,  /* only contexts, and objects of all kinds together: rdma.max */
+	GUARANTEE_NONE,
+	GUARANTEES
+};
+
+/* Ways into the kernel; bits. */
+enum { WAY_IOCTL = 1, WAY_COMPAT = 2, WAY_WRITE = 4 };
+
+/* The guard of a tenant; the first row is that of the host: the guard itself. */
+struct proto_guard {
+	uint32_t scope;	    /* ROW_HOST or ROW_TENANT */
+	uint32_t on;	    /* of the host: for how many tenants */
+	uint32_t guarantee; /* of tenants: enum proto_guarantee */
+	uint32_t cgroups;   /* that are guarded, or at least counted */
+	uint32_t floor;	    /* rdma.max is set in so many cgroups */
+	uint32_t armed;	    /* everything is attached in the kernel */
+	uint32_t ways;	    /* WAY_... that are guarded */
+	uint32_t wanted;    /* WAY_... that should be */
+	uint64_t guarded;   /* bit k: the kernel can refuse kind k */
+	uint64_t killed;    /* processes */
+	char tenant[PROTO_NAME];
+	char reason[256]; /* why it is no more than that; "" */
+	uint64_t used[KIND_COUNT];
+	uint64_t limit[KIND_COUNT]; /* in the kernel at this moment */
+	uint64_t refused[KIND_COUNT];
+	uint64_t overrun[KIND_COUNT]; /* made beyond a limit */
+};
+
 /* Nothing hidden between the fields: a message has no byte that nobody wrote. */
 #define PROTO_SIZE(name, bytes) _Static_assert(sizeof(struct proto_##name) == (bytes), #name)
 PROTO_SIZE(header, 24);
@@ -255,6 +294,7 @@ PROTO_SIZE(change, 2 * PROTO_NAME + PROTO_TEXT);
 PROTO_SIZE(event, 72 + 2 * PROTO_NAME + 256);
 PROTO_SIZE(ask, 16);
 PROTO_SIZE(explanation, 8 + 16 + 4 * PROTO_NAME + 2 * 256 + sizeof(struct proto_event));
+PROTO_SIZE(guard, 48 + PROTO_NAME + 256 + 4 * 8 * KIND_COUNT);
 #undef PROTO_SIZE
 
 /* The bodies' sizes and the rights, by type; NULL for a type that does not exist. */

@@ -1,295 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Makes RDMA objects by one of the ways into the kernel: the ioctl's own methods, the
- * old commands inside that ioctl, the old commands by write() or by writev(). It knows
- * the headers of the kernel and no library of RDMA, so it also stands for a program
- * that is linked statically or built for 32 bits, and that nothing can be preloaded to.
+ * old commands inside that ioctl, the old commands by write() or by writev(). No library
+ * of RDMA is in it, so it also stands for a program that is linked statically or built
+ * for 32 bits, and that nothing can be preloaded to.
  * Usage: paths ioctl|invoke_write|write|writev [N]
  * It makes one context and N (5) objects of each kind on uverbs0, says so in a line of
  * JSON, and waits. The line "destroy" makes it destroy all by the same way, say so and
  * wait again; the end of its input ends it, whatever it still holds.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/uio.h>
-#include <unistd.h>
+#include "raw.h"
 
-#include <rdma/ib_user_ioctl_cmds.h>
-#include <rdma/ib_user_ioctl_verbs.h>
-#include <rdma/ib_user_verbs.h>
-#include <rdma/rdma_user_cm.h>
-#include <rdma/rdma_user_ioctl_cmds.h>
-#include <rdma/rdma_user_rxe.h>
-
-#define DEVICE "rxe0"
-#define GID_FILE "/sys/class/infiniband/" DEVICE "/ports/1/gids/0"
-#define OWNER_FILE "/sys/class/infiniband_verbs/uverbs0/ibdev"
-
-enum {
-	DEFAULT_COUNT = 5,
-	BATCH = 64, /* messages in one writev() */
-	RESPONSE = 64,
-	ATTRIBUTES = 16,
-	PAGE = 4096,
-	CQ_DEPTH = 16,
-	SRQ_DEPTH = 16,
-	QP_DEPTH = 4,
-	MW_TYPE_1 = 1, /* no header of the kernel names it for programs */
-};
-
-/* In the order of making; destroyed in the opposite one. */
-enum kind { PD, COMP_CHANNEL, CQ, SRQ, QP, MR, MW, AH, CM_ID, KINDS };
-
-/* Since 6.17, so older headers do not have them. */
-enum { METHOD_REG_MR = UVERBS_METHOD_REG_DMABUF_MR + 1 };
-enum {
-	REG_MR_HANDLE,
-	REG_MR_PD_HANDLE,
-	REG_MR_DMA_HANDLE,
-	REG_MR_IOVA,
-	REG_MR_ADDR,
-	REG_MR_LENGTH,
-	REG_MR_ACCESS_FLAGS,
-	REG_MR_FD,
-	REG_MR_FD_OFFSET,
-	REG_MR_RESP_LKEY,
-	REG_MR_RESP_RKEY,
-};
+enum { DEFAULT_COUNT = 5 };
 
 static unsigned count = DEFAULT_COUNT;
 static int uverbs, cm, async_events;
 static __u32 *handles[KINDS];
 static unsigned made[KINDS];
 static bool native[KINDS], native_context;
-static __u8 gid[16];
 static char *memory;
+static const struct path *path;
 
-static _Noreturn void fail(const char *what, int error)
+static struct parts parts_of(unsigned i)
 {
-	fprintf(stderr, "paths: %s failed: %s (errno %d)\n", what, strerror(error), error);
-	exit(1);
-}
-
-/* An old command: the sizes of its request, of the core's answer and of the driver's. */
-struct command {
-	const char *name;
-	__u32 number;
-	__u16 request, response, driver;
-};
-
-/* Header and request are one piece for the kernel. The answer of the core starts with
- * the handle, that of the driver follows it. */
-struct message {
-	_Alignas(8) __u8 response[RESPONSE];
-	union {
-		struct ib_uverbs_cmd_hdr uverbs;
-		struct rdma_ucm_cmd_hdr cm;
-	} header;
-	union {
-		__aligned_u64 response; /* in front of every request to uverbs that is answered */
-		struct ib_uverbs_reg_mr mr;
-		struct ib_uverbs_alloc_mw mw;
-		struct ib_uverbs_create_cq cq;
-		struct ib_uverbs_create_qp qp;
-		struct ib_uverbs_create_srq srq;
-		struct ib_uverbs_create_ah ah;
-		struct ib_uverbs_dealloc_pd bare;     /* as for MR, MW and AH */
-		struct ib_uverbs_destroy_cq answered; /* as for QP and SRQ, and a CM id */
-		struct rdma_ucm_create_id cm_id;
-	} request;
-};
-
-_Static_assert(offsetof(struct message, request) ==
-		       offsetof(struct message, header) + sizeof(struct ib_uverbs_cmd_hdr),
-	       "no gap between header and request");
-_Static_assert(offsetof(struct ib_uverbs_destroy_cq, cq_handle) ==
-		       offsetof(struct rdma_ucm_destroy_id, id),
-	       "one layout for everything whose destruction is answered");
-
-_Static_assert(sizeof(struct ib_uverbs_create_qp_resp) + sizeof(struct rxe_create_qp_resp) <=
-		       RESPONSE,
-	       "room for the longest answer");
-
-static __u64 address(const void *at)
-{
-	return (uintptr_t)at;
-}
-
-/* One call of the ioctl; the attributes follow the header. */
-struct call {
-	union {
-		struct ib_uverbs_ioctl_hdr header;
-		__u8 room[sizeof(struct ib_uverbs_ioctl_hdr) +
-			  ATTRIBUTES * sizeof(struct ib_uverbs_attr)];
+	return (struct parts){
+		.pd = handles[PD][i],
+		.cq = handles[CQ][i],
+		.channel = handles[COMP_CHANNEL][i],
+		.memory = memory + (size_t)i * PAGE,
+		.length = PAGE,
+		.number = i,
 	};
-};
-
-static void call_begin(struct call *call, __u16 object, __u16 method)
-{
-	memset(call, 0, sizeof(*call));
-	call->header.object_id = object;
-	call->header.method_id = method;
-	call->header.driver_id = RDMA_DRIVER_RXE;
-}
-
-static struct ib_uverbs_attr *call_add(struct call *call, __u16 id, size_t size)
-{
-	struct ib_uverbs_attr *attribute = &call->header.attrs[call->header.num_attrs++];
-
-	attribute->attr_id = id;
-	attribute->len = (__u16)size;
-	attribute->flags = UVERBS_ATTR_F_MANDATORY;
-	return attribute;
-}
-
-static void call_object(struct call *call, __u16 id, __u32 handle)
-{
-	call_add(call, id, 0)->data = handle;
-}
-
-/* What fits into the attribute itself has to be there. */
-static void call_in(struct call *call, __u16 id, const void *from, size_t size)
-{
-	struct ib_uverbs_attr *attribute = call_add(call, id, size);
-
-	if (size > sizeof(attribute->data))
-		attribute->data = address(from);
-	else
-		memcpy(&attribute->data, from, size);
-}
-
-static void call_u32(struct call *call, __u16 id, __u32 value)
-{
-	call_in(call, id, &value, sizeof(value));
-}
-
-static void call_u64(struct call *call, __u16 id, __u64 value)
-{
-	call_in(call, id, &value, sizeof(value));
-}
-
-static void call_out(struct call *call, __u16 id, void *to, size_t size)
-{
-	call_add(call, id, size)->data = address(to);
-}
-
-static int call_run(struct call *call)
-{
-	call->header.length = (__u16)(sizeof(call->header) +
-				      call->header.num_attrs * sizeof(struct ib_uverbs_attr));
-	return ioctl(uverbs, RDMA_VERBS_IOCTL, call) < 0 ? errno : 0;
-}
-
-/* The object that was made is the first attribute of all methods that make one. */
-static int call_make(struct call *call, __u32 *ret_handle)
-{
-	int error = call_run(call);
-
-	if (!error)
-		*ret_handle = (__u32)call->header.attrs[0].data;
-	return error;
-}
-
-/* The senders return how many messages the kernel took; errno is about the next one. */
-typedef unsigned sender(int file, const struct command *command, struct message *batch, unsigned n);
-
-static unsigned by_write(int file, const struct command *command, struct message *batch, unsigned n)
-{
-	size_t size = sizeof(batch->header) + command->request;
-	unsigned done = 0;
-
-	while (done < n && write(file, &batch[done].header, size) == (ssize_t)size)
-		done++;
-	return done;
-}
-
-/* Neither device has a write_iter, so the kernel calls their write() once per piece: a
- * piece is a message, whole, and there may be many. If it fails in the middle, the call
- * returns what went before, and only the next call says why. */
-static unsigned by_writev(int file, const struct command *command, struct message *batch,
-			  unsigned n)
-{
-	size_t size = sizeof(batch->header) + command->request;
-	struct iovec pieces[BATCH];
-	unsigned done = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		pieces[i] = (struct iovec){ &batch[i].header, size };
-	while (done < n) {
-		ssize_t taken = writev(file, pieces + done, (int)(n - done));
-
-		if (taken <= 0)
-			break;
-		done += (unsigned)((size_t)taken / size);
-	}
-	return done;
-}
-
-/* Without the header, and with the two parts of the answer as two attributes. */
-static int invoke(const struct command *command, struct message *message)
-{
-	struct call call;
-
-	call_begin(&call, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
-	call_u64(&call, UVERBS_ATTR_WRITE_CMD, command->number);
-	call_in(&call, UVERBS_ATTR_CORE_IN, &message->request, command->request);
-	if (command->response)
-		call_out(&call, UVERBS_ATTR_CORE_OUT, message->response, command->response);
-	if (command->driver)
-		call_out(&call, UVERBS_ATTR_UHW_OUT, message->response + command->response,
-			 command->driver);
-	return call_run(&call);
-}
-
-static unsigned by_ioctl(int file, const struct command *command, struct message *batch, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++) {
-		int error = invoke(command, &batch[i]);
-
-		if (error) {
-			errno = error;
-			return i;
-		}
-	}
-	return n;
-}
-
-/* CM ids have no ioctl. */
-static const struct path {
-	const char *name;
-	bool native;
-	sender *send, *send_cm;
-} paths[] = {
-	{ "ioctl", true, by_ioctl, by_write },
-	{ "invoke_write", false, by_ioctl, by_write },
-	{ "write", false, by_write, by_write },
-	{ "writev", false, by_writev, by_writev },
-}, *path;
-
-static void message_begin(struct message *message, const struct command *command, enum kind kind)
-{
-	memset(message, 0, sizeof(*message));
-	if (kind == CM_ID)
-		message->header.cm = (struct rdma_ucm_cmd_hdr){
-			.cmd = command->number,
-			.in = command->request,
-			.out = command->response,
-		};
-	else
-		message->header.uverbs = (struct ib_uverbs_cmd_hdr){
-			.command = command->number,
-			.in_words = (__u16)((sizeof(message->header) + command->request) / 4),
-			.out_words = (__u16)((command->response + command->driver) / 4),
-		};
-	if (command->response)
-		message->request.response = address(message->response);
 }
 
 static unsigned message_send(enum kind kind, const struct command *command, struct message *batch,
@@ -300,315 +41,18 @@ static unsigned message_send(enum kind kind, const struct command *command, stru
 	return path->send(uverbs, command, batch, n);
 }
 
-static __u32 answer(const struct message *message)
-{
-	__u32 first;
-
-	memcpy(&first, message->response, sizeof(first));
-	return first;
-}
-
-static void fill_cq(struct message *message, unsigned i)
-{
-	message->request.cq.cqe = CQ_DEPTH;
-	message->request.cq.comp_channel = (__s32)handles[COMP_CHANNEL][i];
-}
-
-static void fill_srq(struct message *message, unsigned i)
-{
-	message->request.srq.pd_handle = handles[PD][i];
-	message->request.srq.max_wr = SRQ_DEPTH;
-	message->request.srq.max_sge = 1;
-}
-
-static void fill_qp(struct message *message, unsigned i)
-{
-	struct ib_uverbs_create_qp *request = &message->request.qp;
-
-	request->pd_handle = handles[PD][i];
-	request->send_cq_handle = handles[CQ][i];
-	request->recv_cq_handle = handles[CQ][i];
-	request->max_send_wr = QP_DEPTH;
-	request->max_recv_wr = QP_DEPTH;
-	request->max_send_sge = 1;
-	request->max_recv_sge = 1;
-	request->qp_type = IB_UVERBS_QPT_RC;
-}
-
-static void fill_mr(struct message *message, unsigned i)
-{
-	struct ib_uverbs_reg_mr *request = &message->request.mr;
-
-	request->pd_handle = handles[PD][i];
-	request->start = address(memory + (size_t)i * PAGE);
-	request->hca_va = request->start;
-	request->length = PAGE;
-	request->access_flags = IB_UVERBS_ACCESS_LOCAL_WRITE;
-}
-
-static void fill_mw(struct message *message, unsigned i)
-{
-	message->request.mw.pd_handle = handles[PD][i];
-	message->request.mw.mw_type = MW_TYPE_1;
-}
-
-/* RoCE takes no address without a GRH; the device's own will do. */
-static void fill_ah(struct message *message, unsigned i)
-{
-	struct ib_uverbs_create_ah *request = &message->request.ah;
-
-	request->pd_handle = handles[PD][i];
-	request->attr.port_num = 1;
-	request->attr.is_global = 1;
-	request->attr.grh.hop_limit = 1;
-	memcpy(request->attr.grh.dgid, gid, sizeof(gid));
-}
-
-static void fill_cm_id(struct message *message, unsigned i)
-{
-	message->request.cm_id.uid = i;
-	message->request.cm_id.response = address(message->response);
-	message->request.cm_id.ps = RDMA_PS_TCP;
-	message->request.cm_id.qp_type = IB_UVERBS_QPT_RC;
-}
-
-static int native_cq(unsigned i, __u32 *ret_handle)
-{
-	struct rxe_create_cq_resp driver;
-	struct call call;
-	__u32 depth;
-
-	call_begin(&call, UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_CREATE);
-	call_object(&call, UVERBS_ATTR_CREATE_CQ_HANDLE, 0);
-	call_u32(&call, UVERBS_ATTR_CREATE_CQ_CQE, CQ_DEPTH);
-	call_u64(&call, UVERBS_ATTR_CREATE_CQ_USER_HANDLE, i);
-	call_object(&call, UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL, handles[COMP_CHANNEL][i]);
-	call_u32(&call, UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, 0);
-	call_out(&call, UVERBS_ATTR_CREATE_CQ_RESP_CQE, &depth, sizeof(depth));
-	call_out(&call, UVERBS_ATTR_UHW_OUT, &driver, sizeof(driver));
-	return call_make(&call, ret_handle);
-}
-
-static int native_srq(unsigned i, __u32 *ret_handle)
-{
-	struct rxe_create_srq_resp driver;
-	struct call call;
-	__u32 depth, pieces;
-
-	call_begin(&call, UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_CREATE);
-	call_object(&call, UVERBS_ATTR_CREATE_SRQ_HANDLE, 0);
-	call_object(&call, UVERBS_ATTR_CREATE_SRQ_PD_HANDLE, handles[PD][i]);
-	call_u64(&call, UVERBS_ATTR_CREATE_SRQ_TYPE, IB_UVERBS_SRQT_BASIC);
-	call_u64(&call, UVERBS_ATTR_CREATE_SRQ_USER_HANDLE, i);
-	call_u32(&call, UVERBS_ATTR_CREATE_SRQ_MAX_WR, SRQ_DEPTH);
-	call_u32(&call, UVERBS_ATTR_CREATE_SRQ_MAX_SGE, 1);
-	call_u32(&call, UVERBS_ATTR_CREATE_SRQ_LIMIT, 0);
-	call_out(&call, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, &depth, sizeof(depth));
-	call_out(&call, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, &pieces, sizeof(pieces));
-	call_out(&call, UVERBS_ATTR_UHW_OUT, &driver, sizeof(driver));
-	return call_make(&call, ret_handle);
-}
-
-static int native_qp(unsigned i, __u32 *ret_handle)
-{
-	struct ib_uverbs_qp_cap wanted = { QP_DEPTH, QP_DEPTH, 1, 1, 0 }, given;
-	struct rxe_create_qp_resp driver;
-	struct call call;
-	__u32 number;
-
-	call_begin(&call, UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE);
-	call_object(&call, UVERBS_ATTR_CREATE_QP_HANDLE, 0);
-	call_object(&call, UVERBS_ATTR_CREATE_QP_PD_HANDLE, handles[PD][i]);
-	call_object(&call, UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE, handles[CQ][i]);
-	call_object(&call, UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE, handles[CQ][i]);
-	call_u64(&call, UVERBS_ATTR_CREATE_QP_USER_HANDLE, i);
-	call_u64(&call, UVERBS_ATTR_CREATE_QP_TYPE, IB_UVERBS_QPT_RC);
-	call_in(&call, UVERBS_ATTR_CREATE_QP_CAP, &wanted, sizeof(wanted));
-	call_out(&call, UVERBS_ATTR_CREATE_QP_RESP_CAP, &given, sizeof(given));
-	call_out(&call, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, &number, sizeof(number));
-	call_out(&call, UVERBS_ATTR_UHW_OUT, &driver, sizeof(driver));
-	return call_make(&call, ret_handle);
-}
-
-static int native_mr(unsigned i, __u32 *ret_handle)
-{
-	__u64 start = address(memory + (size_t)i * PAGE);
-	struct call call;
-	__u32 local, remote;
-
-	call_begin(&call, UVERBS_OBJECT_MR, METHOD_REG_MR);
-	call_object(&call, REG_MR_HANDLE, 0);
-	call_object(&call, REG_MR_PD_HANDLE, handles[PD][i]);
-	call_u64(&call, REG_MR_IOVA, start);
-	call_u64(&call, REG_MR_ADDR, start);
-	call_u64(&call, REG_MR_LENGTH, PAGE);
-	call_u64(&call, REG_MR_ACCESS_FLAGS, IB_UVERBS_ACCESS_LOCAL_WRITE);
-	call_out(&call, REG_MR_RESP_LKEY, &local, sizeof(local));
-	call_out(&call, REG_MR_RESP_RKEY, &remote, sizeof(remote));
-	return call_make(&call, ret_handle);
-}
-
-/* clang-format off */
-#define SIZE(what) sizeof(struct ib_uverbs_##what)
-#define COMMAND(number, request, response, driver) \
-	{ #number, number, request, response, driver }
-#define DESTROY(object, response) \
-	{ "UVERBS_METHOD_" #object "_DESTROY", UVERBS_OBJECT_##object, \
-	  UVERBS_METHOD_##object##_DESTROY, response }
-/* clang-format on */
-
-static const struct command get_context =
-	COMMAND(IB_USER_VERBS_CMD_GET_CONTEXT, SIZE(get_context), SIZE(get_context_resp), 0);
-
-static const struct row {
-	const char *name;
-	struct command make, destroy;			   /* no name: destroyed by closing it */
-	void (*fill)(struct message *message, unsigned i); /* NULL: nothing to say */
-
-	/* NULL: no kernel up to 7.2 has a method that makes one, so the path "ioctl" takes
-	 * INVOKE_WRITE for it. The same if this kernel is too old for the method (an MR). */
-	const char *native_name;
-	int (*native)(unsigned i, __u32 *ret_handle);
-
-	/* The handle is attribute 0 of all of these, and the answer, if any, attribute 1. */
-	struct {
-		const char *name;
-		__u16 object, method, response;
-	} native_destroy;
-
-	unsigned bytes;
-
-	/* Soft-RoCE has had memory windows since 5.14. To a command that the driver cannot
-	 * fulfil the core answers EOPNOTSUPP, by every path. */
-	bool may_lack;
-} rows[KINDS] = {
-	[PD] = {
-		.name = "pd",
-		.make = COMMAND(IB_USER_VERBS_CMD_ALLOC_PD, SIZE(alloc_pd), SIZE(alloc_pd_resp), 0),
-		.destroy = COMMAND(IB_USER_VERBS_CMD_DEALLOC_PD, SIZE(dealloc_pd), 0, 0),
-		.native_destroy = DESTROY(PD, 0),
-	},
-	[COMP_CHANNEL] = {
-		.name = "comp_channel",
-		.make = COMMAND(IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, SIZE(create_comp_channel),
-				SIZE(create_comp_channel_resp), 0),
-	},
-	[CQ] = {
-		.name = "cq",
-		.make = COMMAND(IB_USER_VERBS_CMD_CREATE_CQ, SIZE(create_cq), SIZE(create_cq_resp),
-				sizeof(struct rxe_create_cq_resp)),
-		.destroy = COMMAND(IB_USER_VERBS_CMD_DESTROY_CQ, SIZE(destroy_cq),
-				   SIZE(destroy_cq_resp), 0),
-		.fill = fill_cq,
-		.native_name = "UVERBS_METHOD_CQ_CREATE",
-		.native = native_cq,
-		.native_destroy = DESTROY(CQ, SIZE(destroy_cq_resp)),
-	},
-	[SRQ] = {
-		.name = "srq",
-		.make = COMMAND(IB_USER_VERBS_CMD_CREATE_SRQ, SIZE(create_srq),
-				SIZE(create_srq_resp), sizeof(struct rxe_create_srq_resp)),
-		.destroy = COMMAND(IB_USER_VERBS_CMD_DESTROY_SRQ, SIZE(destroy_srq),
-				   SIZE(destroy_srq_resp), 0),
-		.fill = fill_srq,
-		.native_name = "UVERBS_METHOD_SRQ_CREATE",
-		.native = native_srq,
-		.native_destroy = DESTROY(SRQ, SIZE(destroy_srq_resp)),
-	},
-	[QP] = {
-		.name = "qp",
-		.make = COMMAND(IB_USER_VERBS_CMD_CREATE_QP, SIZE(create_qp), SIZE(create_qp_resp),
-				sizeof(struct rxe_create_qp_resp)),
-		.destroy = COMMAND(IB_USER_VERBS_CMD_DESTROY_QP, SIZE(destroy_qp),
-				   SIZE(destroy_qp_resp), 0),
-		.fill = fill_qp,
-		.native_name = "UVERBS_METHOD_QP_CREATE",
-		.native = native_qp,
-		.native_destroy = DESTROY(QP, SIZE(destroy_qp_resp)),
-	},
-	[MR] = {
-		.name = "mr",
-		.make = COMMAND(IB_USER_VERBS_CMD_REG_MR, SIZE(reg_mr), SIZE(reg_mr_resp), 0),
-		.destroy = COMMAND(IB_USER_VERBS_CMD_DEREG_MR, SIZE(dereg_mr), 0, 0),
-		.fill = fill_mr,
-		.native_name = "UVERBS_METHOD_REG_MR",
-		.native = native_mr,
-		.native_destroy = DESTROY(MR, 0),
-		.bytes = PAGE,
-	},
-	[MW] = {
-		.name = "mw",
-		.make = COMMAND(IB_USER_VERBS_CMD_ALLOC_MW, SIZE(alloc_mw), SIZE(alloc_mw_resp), 0),
-		.destroy = COMMAND(IB_USER_VERBS_CMD_DEALLOC_MW, SIZE(dealloc_mw), 0, 0),
-		.fill = fill_mw,
-		.native_destroy = DESTROY(MW, 0),
-		.may_lack = true,
-	},
-	[AH] = {
-		.name = "ah",
-		.make = COMMAND(IB_USER_VERBS_CMD_CREATE_AH, SIZE(create_ah), SIZE(create_ah_resp),
-				sizeof(struct rxe_create_ah_resp)),
-		.destroy = COMMAND(IB_USER_VERBS_CMD_DESTROY_AH, SIZE(destroy_ah), 0, 0),
-		.fill = fill_ah,
-		.native_destroy = DESTROY(AH, 0),
-	},
-	[CM_ID] = {
-		.name = "cm_id",
-		.make = COMMAND(RDMA_USER_CM_CMD_CREATE_ID, sizeof(struct rdma_ucm_create_id),
-				sizeof(struct rdma_ucm_create_id_resp), 0),
-		.destroy = COMMAND(RDMA_USER_CM_CMD_DESTROY_ID, sizeof(struct rdma_ucm_destroy_id),
-				   sizeof(struct rdma_ucm_destroy_id_resp), 0),
-		.fill = fill_cm_id,
-	},
-};
-
-/* The old command makes a file for asynchronous events as well; here it is asked for. */
-static void context_native(void)
-{
-	__u32 vectors, file;
-	struct call call;
-	int error;
-
-	call_begin(&call, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT);
-	call_out(&call, UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, &vectors, sizeof(vectors));
-	error = call_run(&call);
-	if (error)
-		fail("UVERBS_METHOD_GET_CONTEXT", error);
-	call_begin(&call, UVERBS_OBJECT_ASYNC_EVENT, UVERBS_METHOD_ASYNC_EVENT_ALLOC);
-	call_object(&call, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, 0);
-	error = call_make(&call, &file);
-	if (error)
-		fail("UVERBS_METHOD_ASYNC_EVENT_ALLOC", error);
-	async_events = (int)file;
-	native_context = true;
-}
-
-/* Since 6.15 no context can be made by INVOKE_WRITE, on any device: both ways end in
- * ib_init_ucontext(), which there looks for attribute 2 of GET_CONTEXT, a list of file
- * descriptors. Of INVOKE_WRITE attribute 2 is the number of the command, a zero of eight
- * bytes: twice descriptor 0, which is not one of those sought, hence EBADF. The method
- * takes its place, and the report says so. */
-static void context_make(void)
-{
-	struct message message;
-
-	message_begin(&message, &get_context, PD);
-	if (!path->native && path->send(uverbs, &get_context, &message, 1))
-		async_events = (int)answer(&message);
-	else if (path->native || (path->send == by_ioctl && errno == EBADF))
-		context_native();
-	else
-		fail(get_context.name, errno);
-}
-
 /* Whether there is such a method. */
 static bool make_native(enum kind kind)
 {
 	const struct row *row = &rows[kind];
 
 	for (unsigned i = 0; i < count; i++) {
-		int error = row->native(i, &handles[kind][i]);
+		struct parts parts = parts_of(i);
+		struct call call;
+		int error;
 
+		row->native(&call, &parts);
+		error = call_make(uverbs, &call, &handles[kind][i]);
 		if (error == EPROTONOSUPPORT && i == 0)
 			return false;
 		if (error)
@@ -628,9 +72,9 @@ static void make_old(enum kind kind)
 		unsigned n = count - made[kind] < BATCH ? count - made[kind] : BATCH, done;
 
 		for (unsigned i = 0; i < n; i++) {
-			message_begin(&batch[i], &row->make, kind);
-			if (row->fill)
-				row->fill(&batch[i], made[kind] + i);
+			struct parts parts = parts_of(made[kind] + i);
+
+			message_make(&batch[i], kind, &parts);
 		}
 		done = message_send(kind, &row->make, batch, n);
 		if (row->may_lack && !made[kind] && !done && errno == EOPNOTSUPP)
@@ -645,31 +89,24 @@ static void make_old(enum kind kind)
 
 static void make_all(void)
 {
-	context_make();
+	async_events = context_make(uverbs, path, &native_context);
 	for (enum kind kind = 0; kind < KINDS; kind++) {
 		handles[kind] = calloc(count, sizeof(__u32));
 		if (!handles[kind])
 			fail("calloc", errno);
+	}
+	for (enum kind kind = 0; kind < KINDS; kind++)
 		if (!path->native || !rows[kind].native || !make_native(kind))
 			make_old(kind);
-	}
 }
 
-static void destroy_native(enum kind kind)
+static void destroy_new(enum kind kind)
 {
-	const struct row *row = &rows[kind];
-	__u8 response[RESPONSE];
-	struct call call;
-	int error;
-
 	for (unsigned i = 0; i < made[kind]; i++) {
-		call_begin(&call, row->native_destroy.object, row->native_destroy.method);
-		call_object(&call, 0, handles[kind][i]);
-		if (row->native_destroy.response)
-			call_out(&call, 1, response, row->native_destroy.response);
-		error = call_run(&call);
+		int error = destroy_native(uverbs, kind, handles[kind][i]);
+
 		if (error)
-			fail(row->native_destroy.name, error);
+			fail(rows[kind].native_destroy.name, error);
 	}
 }
 
@@ -680,13 +117,8 @@ static void destroy_old(enum kind kind)
 
 	for (unsigned gone = 0, n; gone < made[kind]; gone += n) {
 		n = made[kind] - gone < BATCH ? made[kind] - gone : BATCH;
-		for (unsigned i = 0; i < n; i++) {
-			message_begin(&batch[i], command, kind);
-			if (command->response)
-				batch[i].request.answered.cq_handle = handles[kind][gone + i];
-			else
-				batch[i].request.bare.pd_handle = handles[kind][gone + i];
-		}
+		for (unsigned i = 0; i < n; i++)
+			message_destroy(&batch[i], kind, handles[kind][gone + i]);
 		if (message_send(kind, command, batch, n) < n)
 			fail(command->name, errno);
 	}
@@ -705,7 +137,7 @@ static void destroy_all(void)
 			for (unsigned i = 0; i < made[kind]; i++)
 				close_file((int)handles[kind][i], "closing a completion channel");
 		else if (path->native && rows[kind].native_destroy.name)
-			destroy_native(kind);
+			destroy_new(kind);
 		else
 			destroy_old(kind);
 	}
@@ -742,9 +174,8 @@ static void report(void)
 	for (enum kind kind = 0; kind < KINDS; kind++) {
 		absent[kind] = !made[kind];
 		printf(",\"%s\":%u", rows[kind].name, made[kind]);
-		if (rows[kind].bytes)
-			printf(",\"%s_bytes\":%llu", rows[kind].name,
-			       (unsigned long long)made[kind] * rows[kind].bytes);
+		if (kind == MR)
+			printf(",\"mr_bytes\":%llu", (unsigned long long)made[kind] * PAGE);
 	}
 	list("native", native_context, native);
 	list("absent", false, absent);
@@ -752,57 +183,12 @@ static void report(void)
 	fflush(stdout);
 }
 
-static void read_line(const char *name, char *line, int size)
-{
-	FILE *file = fopen(name, "re");
-
-	if (!file || !fgets(line, size, file))
-		fail(name, errno);
-	fclose(file);
-	line[strcspn(line, "\n")] = '\0';
-}
-
-/* "fe80:0000:0000:0000:1861:a4ff:fe43:7eaf" */
-static void read_gid(void)
-{
-	static const __u8 none[sizeof(gid)];
-	char line[64];
-	const char *at = line;
-
-	read_line(GID_FILE, line, sizeof(line));
-	for (unsigned i = 0; i < sizeof(gid); i += 2) {
-		char *end;
-		unsigned long group = strtoul(at, &end, 16);
-
-		gid[i] = (__u8)(group >> 8);
-		gid[i + 1] = (__u8)group;
-		at = *end ? end + 1 : end;
-	}
-	if (!memcmp(gid, none, sizeof(gid)))
-		fail("looking for a GID in " GID_FILE, ENOENT);
-}
-
-static int open_device(const char *name)
-{
-	int file = open(name, O_RDWR | O_CLOEXEC);
-
-	if (file < 0)
-		fail(name, errno);
-	return file;
-}
-
 static void prepare(void)
 {
-	char owner[64];
-
-	read_line(OWNER_FILE, owner, sizeof(owner));
-	if (strcmp(owner, DEVICE) != 0)
-		fail("finding " DEVICE " behind uverbs0", ENODEV);
-	read_gid();
 	memory = aligned_alloc(PAGE, (size_t)count * PAGE);
 	if (!memory)
 		fail("aligned_alloc", errno);
-	uverbs = open_device("/dev/infiniband/uverbs0");
+	uverbs = device_open();
 	cm = open_device("/dev/infiniband/rdma_cm");
 }
 
@@ -812,9 +198,7 @@ static bool arguments(int argc, char **argv)
 
 	if (argc < 2 || argc > 3)
 		return false;
-	for (unsigned i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
-		if (!strcmp(argv[1], paths[i].name))
-			path = &paths[i];
+	path = path_find(argv[1]);
 	if (argc == 3)
 		count = (unsigned)strtoul(argv[2], &end, 10);
 	return path && !*end && count > 0 && count <= UINT32_MAX / PAGE;

@@ -55,10 +55,12 @@ static void used(const struct monitor_reader *reader)
 
 static void head(const struct monitor_head *head)
 {
-	printf("mode %s seeded_at %.6f found %llu lost_objects %llu lost_rows %llu dropped %llu\n",
-	       monitor_mode_names[head->mode], (double)head->seeded_ns / 1e9,
-	       (unsigned long long)head->seeded, (unsigned long long)head->lost_objects,
-	       (unsigned long long)head->lost_rows, (unsigned long long)head->dropped);
+	printf("mode %s observed %#llx seeded_at %.6f found %llu lost_objects %llu lost_rows %llu "
+	       "dropped %llu\n",
+	       monitor_mode_names[head->mode], (unsigned long long)head->observed,
+	       (double)head->seeded_ns / 1e9, (unsigned long long)head->seeded,
+	       (unsigned long long)head->lost_objects, (unsigned long long)head->lost_rows,
+	       (unsigned long long)head->dropped);
 }
 
 int main(int argc, char **argv)

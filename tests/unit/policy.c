@@ -119,13 +119,16 @@ static void values(void)
 				     "qp = 1000\n"
 				     "mr_bytes = 64G\n"
 				     "device.mlx5_0.qp = 600\n"
+				     "guard_writes = on\n"
 				     "[ default ]\n"
 				     "mode = warn\n"
+				     "guard = on\n"
 				     "qp = 10\n"
 				     "process.qp = 2\n"
 				     "process.device.mlx5_0.mr_bytes = 1M\n"
 				     "[tenant a]\n"
 				     "mode = Audit\n"
+				     "guard = Off\n"
 				     "qp = unlimited\n"
 				     "device.a.b.c.mr = 0\n"
 				     "[tenant  b]\n"
@@ -153,9 +156,12 @@ static void values(void)
 	CHECK(policy_tenant_mode(policy, a) == POLICY_AUDIT);
 	CHECK(policy_tenant_mode(policy, a->next) == POLICY_WARN);
 	CHECK(policy_tenant_mode(policy, NULL) == POLICY_WARN);
+	CHECK(policy->guard_writes == POLICY_ON && !policy_tenant_guard(policy, a) &&
+	      policy_tenant_guard(policy, a->next) && policy_tenant_guard(policy, NULL));
 	policy_free(policy);
 	policy = good("");
 	CHECK(policy_tenant_mode(policy, NULL) == POLICY_ENFORCE && !policy->tenants &&
+	      !policy_tenant_guard(policy, NULL) && policy->guard_writes != POLICY_ON &&
 	      !policy->rules && !policy->socket[0] &&
 	      policy_tenant_limit(policy, NULL, true, "x", KIND_qp) == NONE);
 	policy_free(policy);
@@ -228,6 +234,12 @@ static void mistakes(void)
 	bad("[host]\nqp = 10 # ten\n", 2, "comment");
 	bad("[collector]\nstate = /x ; here\n", 2, "comment");
 	bad("[default]\nmode = off\n", 2, "'off'|enforce, warn, audit");
+	bad("[default]\nguard = enforce\n", 2, "'enforce'|guard|off, on");
+	bad("[tenant a]\nguard = unset\n", 2, "'unset'|off, on");
+	bad("[host]\nguard_writes = yes\n", 2, "'yes'|guard_writes|off, on");
+	bad("[host]\nguard = on\n", 2, "'guard'|guard_writes");
+	bad("[tenant a]\nguard_writes = on\n", 2, "'guard_writes'|mode, guard, match");
+	bad("[tenant a]\nguard = on\nguard = on\n", 3, "guard is set already in line 2");
 	bad("[collector]\nsocket = x.sock\n", 2, "socket|'x.sock'|/");
 	bad("[collector]\nadmin_group = no_such_group\n", 2, "group|'no_such_group'");
 	/* Once in a section of a file, also if the section is opened again. */
@@ -575,6 +587,19 @@ static void commands(void)
 	CHECK(policy_tenant_mode(policy, NULL) == POLICY_AUDIT);
 	changed(policy, "default", "mode = unset");
 	CHECK(policy_tenant_mode(policy, NULL) == POLICY_ENFORCE);
+	changed(policy, "default", "guard = on");
+	changed(policy, "tenant a", "guard = off");
+	changed(policy, "host", "guard_writes = on");
+	CHECK(policy_tenant_guard(policy, NULL) && policy->guard_writes == POLICY_ON &&
+	      !policy_tenant_guard(policy, policy_tenant_find(policy, "a")));
+	CHECK(strstr(written(policy), "guard_writes = on\n") &&
+	      strstr(written(policy), "guard = on\n") && strstr(written(policy), "guard = off\n"));
+	changed(policy, "tenant a", "guard = unset");
+	changed(policy, "host", "guard_writes = unset");
+	CHECK(policy_tenant_guard(policy, policy_tenant_find(policy, "a")) &&
+	      policy->guard_writes == POLICY_SWITCH_UNSPOKEN);
+	changed(policy, "default", "guard = unset");
+	CHECK(!policy_tenant_guard(policy, policy_tenant_find(policy, "a")));
 	changed(policy, " tenant  b ", "");
 	CHECK(policy_tenant_find(policy, "b") && policy_tenant_find(policy, "b")->runtime);
 	/* The same rule once, however often it is given. */
@@ -588,6 +613,7 @@ static void commands(void)
 	not_changed(policy, "tenant a", "qp = 1\nmr = no", "'no'");
 	not_changed(policy, "tenant a", "match = unset\nmatch = no", "'no'");
 	not_changed(policy, "tenant new", "mode = no", "'no'");
+	not_changed(policy, "tenant new", "guard = no", "'no'");
 	not_changed(policy, "tenant", "qp = 1", "name");
 	not_changed(policy, "tenant x/y", "qp = 1", "'x/y'");
 	not_changed(policy, "collector", "state = /x", "[collector]; allowed: [host]");
@@ -602,7 +628,9 @@ static void commands(void)
 static void merging(void)
 {
 	struct policy *base = good("[collector]\nsocket = /a\nstate = /b\n[host]\nqp = 1\nmr = 2\n"
-				   "[default]\nmode = warn\n[tenant a]\nqp = 3\nmatch = uid=1\n"
+				   "guard_writes = on\n"
+				   "[default]\nmode = warn\nguard = on\n"
+				   "[tenant a]\nqp = 3\nmatch = uid=1\nguard = off\n"
 				   "[tenant b]\nmatch = uid=2\n");
 	struct policy *over = policy_new(), *both, *wide;
 	char text[64];
@@ -610,6 +638,7 @@ static void merging(void)
 	changed(over, "host", "qp = unlimited");
 	changed(over, "tenant c", "match = uid=3");
 	changed(over, "tenant a", "process.qp = 4\nmatch = uid=1\nmatch = uid=4\nmode = audit");
+	changed(over, "tenant c", "guard = off");
 	both = policy_merge(base, over);
 	CHECK(!strcmp(both->file, base->file) && !strcmp(both->socket, "/a") &&
 	      !strcmp(both->state, "/b"));
@@ -619,10 +648,14 @@ static void merging(void)
 	CHECK(tenant_limit(both, "a", true, NULL, KIND_qp) == 4);
 	CHECK(policy_tenant_mode(both, policy_tenant_find(both, "a")) == POLICY_AUDIT);
 	CHECK(policy_tenant_mode(both, policy_tenant_find(both, "b")) == POLICY_WARN);
+	CHECK(!policy_tenant_guard(both, policy_tenant_find(both, "a")) &&
+	      policy_tenant_guard(both, policy_tenant_find(both, "b")) &&
+	      !policy_tenant_guard(both, policy_tenant_find(both, "c")) &&
+	      both->guard_writes == POLICY_ON);
 	CHECK(!policy_tenant_find(both, "a")->runtime && policy_tenant_find(both, "c")->runtime);
 	CHECK(!strcmp(both->tenants->name, "a") && !strcmp(both->tenants->next->name, "b") &&
 	      !strcmp(both->tenants->next->next->name, "c"));
-	CHECK(rules_of(both) == 4 && strstr(both->rules->source, "policy.conf:11: match = uid=1"));
+	CHECK(rules_of(both) == 4 && strstr(both->rules->source, "policy.conf:13: match = uid=1"));
 	belongs(both, 3, 3, "/", "c");
 	belongs(both, 4, 3, "/", "a");
 	/* The parts are untouched, and do not hold the whole. */
@@ -733,6 +766,7 @@ static struct policy *random_policy(void)
 
 	if (pick(2))
 		strcpy(policy->socket, "/run/a b.sock");
+	policy->guard_writes = (enum policy_switch)pick(3);
 	for (unsigned i = pick(20); i > 0; i--)
 		random_limit(&policy->host);
 	for (unsigned i = pick(20); i > 0; i--)
@@ -743,6 +777,8 @@ static struct policy *random_policy(void)
 		random_limit(pick(2) ? &tenant->all : &tenant->process);
 		if (pick(4) == 0)
 			tenant->mode = (enum policy_mode)pick(4);
+		if (pick(4) == 0)
+			tenant->guard = (enum policy_switch)pick(3);
 		if (pick(4) == 0)
 			random_rule(policy, tenant);
 	}

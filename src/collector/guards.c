@@ -1,0 +1,944 @@
+/* SPDX-License-Identifier: MIT */
+/* From tenants to cgroups, and what the kernel is told of them; see guards.h. */
+#include "collector/guards.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <fts.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "collector/collector.h"
+#include "collector/floor.h"
+#include "monitor/reader.h"
+
+/* For tests: other places than the kernel's. */
+#define CGROUPS_VARIABLE "RDMA_COLLECTOR_CGROUPS"
+#define LSM_VARIABLE "RDMA_COLLECTOR_LSM"
+
+#define CGROUPS "/sys/fs/cgroup"
+#define CGROUPS_HYBRID "/sys/fs/cgroup/unified"
+#define LSM "/sys/kernel/security/lsm"
+
+/* What is shown is as old as this at most. */
+#define FRESH_NS 100000000u
+
+_Static_assert((int)WAY_IOCTL == GUARD_IOCTL && (int)WAY_COMPAT == GUARD_COMPAT &&
+		       (int)WAY_WRITE == GUARD_WRITE,
+	       "ways travel as they are");
+_Static_assert(SIZE_UNLIMITED == GUARD_UNLIMITED && PROTO_UNLIMITED == GUARD_UNLIMITED,
+	       "so do limits");
+
+/* A tenant whose guard is on, or was and has cgroups with a slot. */
+struct guards_tenant {
+	struct guards_tenant *next;
+	char name[POLICY_NAME];
+	const struct policy_tenant *said; /* by the policy in force; NULL: nothing */
+	bool on;
+	bool enforced;	/* on, and nothing is merely watched */
+	__u32 slot;	/* 0: none */
+	unsigned rules; /* that have only a cgroup, */
+	unsigned found; /* and how many there are by them; */
+	unsigned other; /* rules that have more */
+	unsigned cgroups, mapped, floors;
+	int error; /* of the last cgroup that found no place in the kernel */
+	enum proto_guarantee guarantee;
+	char reason[GUARDS_REASON];
+};
+
+/* A cgroup that is, or was, of such a tenant. */
+struct guards_cgroup {
+	struct guards_cgroup *next;
+	struct guards_tenant *owner; /* by the first rule that names it; NULL: nobody's any more */
+	__u64 inode;
+	__u32 slot;   /* that it has in the kernel; 0: none */
+	bool floored; /* rdma.max is ours */
+	bool held;    /* and says what it should */
+	char path[];  /* whole */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static const char *place(const char *variable, const char *usual)
+{
+	const char *named = getenv(variable);
+
+	return named && named[0] ? named : usual;
+}
+
+/* Where the unified hierarchy is. */
+static const char *hierarchy(void)
+{
+	struct statfs where;
+
+	if (!statfs(CGROUPS, &where) && where.f_type == CGROUP2_SUPER_MAGIC)
+		return place(CGROUPS_VARIABLE, CGROUPS);
+	return place(CGROUPS_VARIABLE, CGROUPS_HYBRID);
+}
+
+/* ---- tenants and cgroups, as lists */
+
+static struct guards_tenant *tenant_find(const struct guards *guards, const char *name)
+{
+	struct guards_tenant *tenant = guards->tenants;
+
+	while (tenant && strcmp(tenant->name, name))
+		tenant = tenant->next;
+	return tenant;
+}
+
+static struct guards_tenant *tenant_of_slot(const struct guards *guards, __u32 slot)
+{
+	struct guards_tenant *tenant = guards->tenants;
+
+	while (tenant && tenant->slot != slot)
+		tenant = tenant->next;
+	return tenant;
+}
+
+/* NULL when there is no memory. */
+static struct guards_tenant *tenant_add(struct guards *guards, const char *name)
+{
+	struct guards_tenant **end = &guards->tenants;
+
+	while (*end && strcmp((*end)->name, name))
+		end = &(*end)->next;
+	if (!*end && (*end = calloc(1, sizeof(**end))))
+		snprintf((*end)->name, sizeof((*end)->name), "%s", name);
+	return *end;
+}
+
+static int compare_cgroups(const void *left, const void *right)
+{
+	const struct guards_cgroup *a = left, *b = right;
+
+	return (a->inode > b->inode) - (a->inode < b->inode);
+}
+
+/* The one that is there, or a new one; NULL when there is no memory. */
+static struct guards_cgroup *cgroup_add(struct guards *guards, const char *path, __u64 inode)
+{
+	struct guards_cgroup *cgroup = calloc(1, sizeof(*cgroup) + strlen(path) + 1), **found;
+
+	if (!cgroup)
+		return NULL;
+	strcpy(cgroup->path, path);
+	cgroup->inode = inode;
+	found = tsearch(cgroup, &guards->by_inode, compare_cgroups);
+	if (!found || *found != cgroup) {
+		free(cgroup);
+		return found ? *found : NULL;
+	}
+	cgroup->next = guards->cgroups;
+	guards->cgroups = cgroup;
+	return cgroup;
+}
+
+static void cgroup_remove(struct guards *guards, struct guards_cgroup **at)
+{
+	struct guards_cgroup *cgroup = *at;
+
+	tdelete(cgroup, &guards->by_inode, compare_cgroups);
+	*at = cgroup->next;
+	free(cgroup);
+}
+
+static bool cgroup_exists(const struct guards_cgroup *cgroup)
+{
+	struct stat status;
+
+	return !stat(cgroup->path, &status) && status.st_ino == cgroup->inode;
+}
+
+static void slot_set(struct guards *guards, struct guards_cgroup *cgroup, __u32 slot)
+{
+	int result = slot ? monitor_guard_cgroup_set(&guards->guard, cgroup->inode, slot) :
+			    monitor_guard_cgroup_clear(&guards->guard, cgroup->inode);
+
+	if (result < 0 && slot) {
+		cgroup->owner->error = result;
+		return;
+	}
+	cgroup->slot = slot;
+	guards->changed = true;
+}
+
+/* Takes out those of which nothing is to be remembered: all that are gone, and, with the
+ * owners known, those that are nobody's and never were anything. */
+static void cgroups_sift(struct guards *guards, bool owners_known)
+{
+	struct guards_cgroup **at = &guards->cgroups, *cgroup;
+
+	while ((cgroup = *at)) {
+		bool gone = !cgroup_exists(cgroup);
+
+		if (gone && cgroup->slot)
+			slot_set(guards, cgroup, 0);
+		if (gone || (owners_known && !cgroup->slot && !cgroup->floored &&
+			     !(cgroup->owner && cgroup->owner->on))) {
+			cgroup_remove(guards, at);
+		} else {
+			at = &cgroup->next;
+		}
+	}
+}
+
+/* ---- the guard */
+
+/* Why a monitor may have no guard; "" if there is nothing to say. */
+static void lsm_explain(char *ret_text, size_t size)
+{
+	int fd = open(place(LSM_VARIABLE, LSM), O_RDONLY | O_CLOEXEC);
+	char text[128], names[128], *name, *rest = names;
+	ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	bool found = length <= 0;
+
+	if (fd >= 0)
+		close(fd);
+	text[length > 0 ? length : 0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	strcpy(names, text);
+	while ((name = strsep(&rest, ",")))
+		found |= !strcmp(name, "bpf");
+	*ret_text = '\0';
+	if (!found)
+		snprintf(ret_text, size,
+			 ": this kernel runs without BPF LSM; boot it with lsm=%s,bpf", text);
+}
+
+/* A better sentence than that of the maps, where there is one. */
+static void absence_explain(const char *directory, int result, char problem[GUARDS_REASON])
+{
+	char head[PATH_MAX + 8], guard[PATH_MAX + 16], lsm[GUARDS_REASON / 2 + 64];
+
+	snprintf(head, sizeof(head), "%s/head", directory);
+	snprintf(guard, sizeof(guard), "%s/guard_head", directory);
+	if (result == -EPERM || result == -EACCES) {
+		snprintf(problem, GUARDS_REASON,
+			 "%.100s: only root's collector may tell the guard anything", directory);
+	} else if (result != -ENOENT || !access(guard, F_OK)) {
+		return;
+	} else if (access(head, F_OK)) {
+		snprintf(problem, GUARDS_REASON, "%.100s: no rdma_monitor is loaded", directory);
+	} else {
+		lsm_explain(lsm, sizeof(lsm));
+		snprintf(problem, GUARDS_REASON, "rdma_monitor has no guard%s", lsm);
+	}
+}
+
+static int compare_kept(const void *left, const void *right)
+{
+	const struct guard_cgroup *a = left, *b = right;
+
+	return (a->cgroup > b->cgroup) - (a->cgroup < b->cgroup);
+}
+
+/* Finds the paths of cgroups that have a slot from an earlier life, by one walk over all. What
+ * is not found does not exist any more. */
+static void cgroups_recall(struct guards *guards)
+{
+	char *const roots[] = { (char *)hierarchy(), NULL };
+	struct guard_cgroup *kept = NULL, *found;
+	int count = monitor_guard_cgroups(&guards->guard, &kept);
+	FTS *tree = count > 0 ? fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL) : NULL;
+	struct guards_cgroup *cgroup;
+	bool walked = false; /* there is a tree, and it can be seen */
+	FTSENT *entry;
+
+	if (count > 0)
+		qsort(kept, (size_t)count, sizeof(*kept), compare_kept);
+	while (tree && (entry = fts_read(tree))) {
+		if (entry->fts_info != FTS_D)
+			continue;
+		walked = true;
+		found = bsearch(&(struct guard_cgroup){ .cgroup = entry->fts_statp->st_ino }, kept,
+				(size_t)count, sizeof(*kept), compare_kept);
+		cgroup = found ? cgroup_add(guards, entry->fts_path, found->cgroup) : NULL;
+		if (cgroup) {
+			cgroup->slot = found->slot % GUARD_TENANTS;
+			found->unused = 1;
+		}
+	}
+	if (tree)
+		fts_close(tree);
+	for (int i = 0; i < count && walked; i++)
+		if (!kept[i].unused && !monitor_guard_cgroup_clear(&guards->guard, kept[i].cgroup))
+			guards->changed = true;
+	free(kept);
+}
+
+/* Slots are those of the guard that was opened. */
+static void forget(struct guards *guards)
+{
+	if (guards->guard.head)
+		monitor_guard_close(&guards->guard);
+	for (struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next)
+		cgroup->slot = 0;
+	for (struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next)
+		tenant->slot = 0;
+}
+
+/* Each load is another one. That there is none is told of those who want one. */
+static void guard_find(struct collector *collector)
+{
+	struct guards *guards = &collector->guards;
+	const char *directory = monitor_directory();
+	char problem[GUARDS_REASON] = "";
+	int result;
+
+	if (guards->guard.head && !strcmp(guards->directory, directory) &&
+	    monitor_guard_is_current(&guards->guard, directory))
+		return;
+	forget(guards);
+	snprintf(guards->directory, sizeof(guards->directory), "%s", directory);
+	result = monitor_guard_open(&guards->guard, directory, problem, sizeof(problem));
+	if (result == 0) {
+		/* Events begin anew with each collector; of a guard that comes later, all is new. */
+		guards->seen = guards->looked ? 0 : guards->guard.head->logged;
+		log_write(&collector->log, LOG_INFO, "%s: there is a guard", directory);
+		cgroups_recall(guards);
+	} else {
+		absence_explain(directory, result, problem);
+	}
+	guards->looked = true;
+	memcpy(guards->problem, problem, sizeof(problem));
+}
+
+/* ---- which cgroups tenants are */
+
+static bool has_cgroup_only(const struct policy_rule *rule)
+{
+	return rule->cgroup[0] && !rule->container[0] && !rule->job[0] && !rule->uid.count &&
+	       !rule->gid.count;
+}
+
+/* A group and what is below it are one to the guard: how much of a pattern names the group. */
+static size_t group_length(const char *pattern)
+{
+	size_t length = strlen(pattern);
+
+	if (!strcmp(pattern, "*"))
+		return 0;
+	return length >= 2 && !strcmp(pattern + length - 2, "/*") ? length - 2 : length;
+}
+
+static bool fits(const char *pattern, const char *path)
+{
+	return !strncmp(pattern, path, strcspn(pattern, "*?[")) &&
+	       !fnmatch(pattern, path, FNM_NOESCAPE);
+}
+
+/* Whether those that a rule finds in a group have met another tenant's rule before. */
+static bool is_preceded(const struct policy *policy, const struct policy_rule *rule,
+			const char *group)
+{
+	bool below = group_length(rule->cgroup) < strlen(rule->cgroup);
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s%s", group, below ? "/x" : "");
+	for (const struct policy_rule *first = policy->rules; first != rule; first = first->next)
+		if (first->tenant != rule->tenant && has_cgroup_only(first) &&
+		    fits(first->cgroup, path))
+			return true;
+	return false;
+}
+
+static void cgroup_claim(struct collector *collector, struct guards_tenant *tenant,
+			 const struct policy_rule *rule, const char *path)
+{
+	struct guards_cgroup *cgroup;
+	struct stat status;
+
+	if (stat(path, &status) || !S_ISDIR(status.st_mode))
+		return;
+	tenant->found++;
+	if (is_preceded(collector->effective, rule, path + strlen(hierarchy())))
+		return;
+	cgroup = cgroup_add(&collector->guards, path, status.st_ino);
+	if (cgroup && !cgroup->owner)
+		cgroup->owner = tenant;
+}
+
+static void rule_resolve(struct collector *collector, const struct policy_rule *rule)
+{
+	const char *group = rule->cgroup;
+	struct guards_tenant *tenant = tenant_add(&collector->guards, rule->tenant->name);
+	size_t length = group_length(group);
+	char pattern[PATH_MAX];
+	glob_t found;
+
+	if (!tenant)
+		return;
+	if (!has_cgroup_only(rule)) {
+		tenant->other++;
+		return;
+	}
+	tenant->rules++;
+	snprintf(pattern, sizeof(pattern), "%s%s%.*s", hierarchy(),
+		 length && group[0] != '/' ? "/" : "", (int)length, group);
+	/* A path is taken as it stands: systemd's names have backslashes in them. */
+	if (glob(pattern, GLOB_NOSORT | GLOB_NOESCAPE | GLOB_NOMAGIC | GLOB_ONLYDIR, NULL, &found))
+		return;
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		cgroup_claim(collector, tenant, rule, found.gl_pathv[i]);
+	globfree(&found);
+}
+
+static void tenant_judge(struct collector *collector, struct guards_tenant *tenant)
+{
+	const struct policy *policy = collector->effective;
+
+	tenant->said = policy_tenant_find(policy, tenant->name);
+	tenant->on = (tenant->said || !strcmp(tenant->name, COLLECTOR_TENANT)) &&
+		     policy_tenant_guard(policy, tenant->said);
+	tenant->enforced = tenant->on && policy_tenant_mode(policy, tenant->said) == POLICY_ENFORCE;
+	tenant->rules = tenant->found = tenant->other = 0;
+	tenant->cgroups = tenant->mapped = tenant->floors = 0;
+	tenant->error = 0;
+}
+
+/* Who is guarded, and has which cgroups. False if there is nothing to do for anybody. */
+static bool tenants_resolve(struct collector *collector)
+{
+	const struct policy *policy = collector->effective;
+	struct guards *guards = &collector->guards;
+	bool any = guards->cgroups || guards->tenants;
+
+	for (const struct policy_tenant *said = policy->tenants; said; said = said->next)
+		if (policy_tenant_guard(policy, said))
+			any |= tenant_add(guards, said->name) != NULL;
+	if (policy_tenant_guard(policy, policy_tenant_find(policy, COLLECTOR_TENANT)))
+		any |= tenant_add(guards, COLLECTOR_TENANT) != NULL;
+	if (!any)
+		return false;
+	for (struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next)
+		tenant_judge(collector, tenant);
+	for (struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next)
+		cgroup->owner = NULL;
+	for (const struct policy_rule *rule = policy->rules; rule; rule = rule->next)
+		rule_resolve(collector, rule);
+	cgroups_sift(guards, true);
+	return true;
+}
+
+/* ---- what the kernel is told */
+
+static bool slot_holds(const struct guards *guards, __u32 slot)
+{
+	struct guard_counts counts;
+
+	monitor_guard_counts(&guards->guard, slot, &counts);
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		if (counts.used[kind] || counts.floating[kind])
+			return true;
+	return false;
+}
+
+static bool slot_was_used(const struct guards *guards, __u32 slot)
+{
+	struct guard_counts counts;
+
+	monitor_guard_counts(&guards->guard, slot, &counts);
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		if (counts.refused[kind] || counts.overrun[kind])
+			return true;
+	return counts.killed;
+}
+
+/* One that nobody has and that holds nothing; if possible, without another's past. 0: none. */
+static __u32 slot_new(const struct guards *guards, const bool taken[GUARD_TENANTS])
+{
+	__u32 second = 0;
+
+	for (__u32 slot = 1; slot < GUARD_TENANTS; slot++) {
+		if (taken[slot] || slot_holds(guards, slot))
+			continue;
+		if (!slot_was_used(guards, slot))
+			return slot;
+		if (!second)
+			second = slot;
+	}
+	return second;
+}
+
+/* A tenant is found again by what its cgroups have. */
+static void slots_assign(struct guards *guards)
+{
+	bool taken[GUARD_TENANTS] = { false };
+
+	for (struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next) {
+		taken[cgroup->slot] = true;
+		if (cgroup->owner && !cgroup->owner->slot && cgroup->slot &&
+		    !tenant_of_slot(guards, cgroup->slot))
+			cgroup->owner->slot = cgroup->slot;
+	}
+	for (struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next)
+		taken[tenant->slot] = true;
+	for (struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next) {
+		struct guards_tenant *owner = cgroup->owner;
+
+		if (!owner || owner->slot || !owner->on)
+			continue;
+		owner->slot = slot_new(guards, taken);
+		taken[owner->slot] = true;
+		if (!owner->slot)
+			owner->error = -ENOSPC;
+	}
+}
+
+static void limits_write(struct collector *collector)
+{
+	const struct guards_tenant *of_slot[GUARD_TENANTS] = { NULL };
+	struct guards *guards = &collector->guards;
+	__u64 guarded = guards->guard.head->guarded;
+
+	for (const struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next)
+		of_slot[tenant->slot] = tenant;
+	for (__u32 slot = 1; slot < GUARD_TENANTS; slot++) {
+		const struct guards_tenant *tenant = of_slot[slot];
+
+		for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+			__u64 limit = GUARD_UNLIMITED;
+
+			if (tenant && tenant->enforced && guarded >> kind & 1)
+				limit = policy_tenant_limit(collector->effective, tenant->said,
+							    false, NULL, kind);
+			monitor_guard_limit(&guards->guard, slot, kind, limit);
+		}
+	}
+}
+
+/* One that is not its owner's any more must not stay under the limits of who had it. */
+static void cgroups_write(struct guards *guards)
+{
+	for (struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next) {
+		__u32 slot = cgroup->owner ? cgroup->owner->slot : 0;
+		const struct guards_tenant *keeper;
+
+		if (slot == cgroup->slot)
+			continue;
+		keeper = slot ? NULL : tenant_of_slot(guards, cgroup->slot);
+		if (slot || (keeper && keeper->on))
+			slot_set(guards, cgroup, slot);
+	}
+	if (guards->changed)
+		monitor_guard_cgroups_changed(&guards->guard);
+	guards->changed = false;
+}
+
+static void kernel_tell(struct collector *collector)
+{
+	struct guards *guards = &collector->guards;
+	struct guard_head *head = guards->guard.head;
+	__u32 wanted = GUARD_IOCTL | GUARD_COMPAT;
+	bool any = false;
+
+	slots_assign(guards);
+	limits_write(collector);
+	cgroups_write(guards);
+	if (collector->effective->guard_writes == POLICY_ON)
+		wanted |= GUARD_WRITE;
+	/* Who switches off may switch on again, and what is made meanwhile is counted. */
+	for (const struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next)
+		any |= tenant->on || tenant->slot;
+	if (any && head->wanted != wanted)
+		__atomic_store_n(&head->wanted, wanted, __ATOMIC_SEQ_CST);
+}
+
+/* ---- the floor: rdma.max of the cgroups */
+
+static struct floor floor_of(const struct collector *collector, const struct guards_tenant *tenant)
+{
+	uint64_t limit[KIND_COUNT];
+
+	if (!tenant || !tenant->enforced)
+		return floor_none;
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		limit[kind] =
+			policy_tenant_limit(collector->effective, tenant->said, false, NULL, kind);
+	return floor_below(limit);
+}
+
+static void floors_path(const struct collector *collector, char ret_path[PATH_MAX])
+{
+	const char *slash = strrchr(collector->runtime_path, '/');
+
+	snprintf(ret_path, PATH_MAX, "%.*s/floors",
+		 slash ? (int)(slash - collector->runtime_path) : 0, collector->runtime_path);
+}
+
+/* A later life must know what is ours: the paths, a line each. */
+static void floors_remember(const struct collector *collector)
+{
+	char path[PATH_MAX], temporary[PATH_MAX + 2];
+	FILE *file;
+
+	floors_path(collector, path);
+	snprintf(temporary, sizeof(temporary), "%s~", path);
+	file = fopen(temporary, "we");
+	for (const struct guards_cgroup *cgroup = collector->guards.cgroups; file && cgroup;
+	     cgroup = cgroup->next)
+		if (cgroup->floored)
+			fprintf(file, "%s\n", cgroup->path);
+	if (!file || fclose(file) || rename(temporary, path))
+		log_write(&collector->log, LOG_WARN, "%s: %s", path, strerror(errno));
+}
+
+static void floors_recall(struct collector *collector)
+{
+	char path[PATH_MAX], line[PATH_MAX];
+	struct guards_cgroup *cgroup;
+	struct stat status;
+	FILE *file;
+
+	floors_path(collector, path);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (stat(line, &status))
+			continue;
+		cgroup = cgroup_add(&collector->guards, line, status.st_ino);
+		if (cgroup)
+			cgroup->floored = true;
+	}
+	if (file)
+		fclose(file);
+}
+
+static void floors_write(struct collector *collector)
+{
+	struct guards *guards = &collector->guards;
+	bool changed = false;
+
+	for (struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next) {
+		struct floor floor = floor_of(collector, cgroup->owner);
+
+		if (!cgroup->floored && !floor_is_same(&floor, &floor_none) &&
+		    floor_is_possible(cgroup->path))
+			changed = cgroup->floored = true;
+	}
+	if (changed)
+		floors_remember(collector);
+	changed = false;
+	for (struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next) {
+		struct floor floor = floor_of(collector, cgroup->owner);
+		bool none = floor_is_same(&floor, &floor_none);
+		int result;
+
+		if (!cgroup->floored)
+			continue;
+		result = floor_write(cgroup->path, &floor);
+		cgroup->held = result == 0 && !none;
+		if (none && (result == 0 || result == -ENODEV || result == -ENOENT)) {
+			cgroup->floored = false;
+			changed = true;
+		}
+	}
+	if (changed)
+		floors_remember(collector);
+}
+
+/* ---- what comes of it */
+
+static void tenant_count(struct guards *guards)
+{
+	for (struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next) {
+		struct guards_tenant *owner = cgroup->owner;
+
+		if (!owner)
+			continue;
+		owner->cgroups++;
+		owner->mapped += owner->slot && cgroup->slot == owner->slot;
+		owner->floors += cgroup->held;
+	}
+}
+
+static void head_problem(const struct guard_head *head, char ret_problem[GUARDS_REASON])
+{
+	snprintf(ret_problem, GUARDS_REASON, "%.*s", GUARDS_REASON - 1, head->problem);
+}
+
+/* Whether it does for a tenant; if not, or not all, why. */
+static bool kernel_refuses(const struct collector *collector, const struct guards_tenant *tenant,
+			   char ret_reason[GUARDS_REASON])
+{
+	const struct guards *guards = &collector->guards;
+	const struct guard_head *head = guards->guard.head;
+	__u32 wanted;
+
+	ret_reason[0] = '\0';
+	if (!tenant->enforced)
+		snprintf(ret_reason, GUARDS_REASON, "its mode is %s, and only enforce refuses",
+			 policy_mode_names[policy_tenant_mode(collector->effective, tenant->said)]);
+	else if (!tenant->rules)
+		snprintf(ret_reason, GUARDS_REASON,
+			 "it has no match line with a cgroup and nothing else");
+	else if (!tenant->cgroups)
+		snprintf(ret_reason, GUARDS_REASON,
+			 tenant->found ? "its cgroups are another tenant's by an earlier line" :
+					 "none of its cgroups exists");
+	else if (!head)
+		snprintf(ret_reason, GUARDS_REASON, "%s", guards->problem);
+	else if (tenant->error)
+		snprintf(ret_reason, GUARDS_REASON, "the guard has no room for its cgroups: %s",
+			 strerror(-tenant->error));
+	if (ret_reason[0])
+		return false;
+	wanted = __atomic_load_n(&head->wanted, __ATOMIC_RELAXED);
+	if (!__atomic_load_n(&head->armed, __ATOMIC_ACQUIRE)) {
+		head_problem(head, ret_reason);
+		if (!ret_reason[0])
+			snprintf(ret_reason, GUARDS_REASON, "rdma_monitor has not attached it yet");
+		return false;
+	}
+	if (wanted & ~__atomic_load_n(&head->ways, __ATOMIC_RELAXED))
+		head_problem(head, ret_reason);
+	if (!ret_reason[0] && tenant->other)
+		snprintf(ret_reason, GUARDS_REASON,
+			 "its cgroups only; match lines that have more than a cgroup: %u",
+			 tenant->other);
+	return true;
+}
+
+static void tenant_tell(const struct collector *collector, const struct guards_tenant *tenant)
+{
+	static const char *const words[GUARANTEES] = {
+		[GUARANTEE_OFF] = "is off",
+		[GUARANTEE_KERNEL] = "is on, in the kernel",
+		[GUARANTEE_FLOOR] = "is on, by rdma.max only",
+		[GUARANTEE_NONE] = "is on, and nothing is guarded",
+	};
+
+	log_write(&collector->log, tenant->guarantee > GUARANTEE_KERNEL ? LOG_WARN : LOG_INFO,
+		  "tenant %s: the guard %s%s%s", tenant->name, words[tenant->guarantee],
+		  tenant->reason[0] ? ": " : "", tenant->reason);
+}
+
+static void tenant_conclude(struct collector *collector, struct guards_tenant *tenant)
+{
+	char reason[GUARDS_REASON] = "";
+	enum proto_guarantee guarantee = GUARANTEE_OFF;
+
+	if (tenant->on)
+		guarantee = kernel_refuses(collector, tenant, reason) ? GUARANTEE_KERNEL :
+			    tenant->floors			      ? GUARANTEE_FLOOR :
+									GUARANTEE_NONE;
+	if (guarantee == tenant->guarantee && !strcmp(reason, tenant->reason))
+		return;
+	tenant->guarantee = guarantee;
+	memcpy(tenant->reason, reason, sizeof(reason));
+	tenant_tell(collector, tenant);
+}
+
+/* Those that are off and of whom nothing is left. */
+static void tenants_sift(struct guards *guards)
+{
+	struct guards_tenant **at = &guards->tenants, *tenant;
+
+	while ((tenant = *at)) {
+		if (tenant->on || tenant->cgroups ||
+		    (tenant->slot && slot_holds(guards, tenant->slot))) {
+			at = &tenant->next;
+			continue;
+		}
+		*at = tenant->next;
+		free(tenant);
+	}
+}
+
+void guards_apply(struct collector *collector)
+{
+	struct guards *guards = &collector->guards;
+
+	guards->applied_ns = now_ns();
+	if (!guards->looked)
+		floors_recall(collector);
+	guard_find(collector);
+	cgroups_sift(guards, false);
+	if (!tenants_resolve(collector))
+		return;
+	if (guards->guard.head)
+		kernel_tell(collector);
+	floors_write(collector);
+	tenant_count(guards);
+	for (struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next)
+		tenant_conclude(collector, tenant);
+	tenants_sift(guards);
+}
+
+void guards_look(struct collector *collector)
+{
+	const struct guards *guards = &collector->guards;
+
+	if (now_ns() - guards->applied_ns > FRESH_NS ||
+	    (guards->guard.head && !monitor_guard_is_current(&guards->guard, guards->directory)))
+		guards_apply(collector);
+}
+
+void guards_close(struct guards *guards)
+{
+	if (guards->guard.head)
+		monitor_guard_close(&guards->guard);
+	while (guards->cgroups)
+		cgroup_remove(guards, &guards->cgroups);
+	while (guards->tenants) {
+		struct guards_tenant *tenant = guards->tenants;
+
+		guards->tenants = tenant->next;
+		free(tenant);
+	}
+	*guards = (struct guards){ .looked = false };
+}
+
+/* ---- what the kernel tells */
+
+/* Registered processes number what happens to them; of others, what is remembered counts. */
+static uint64_t event_number(struct collector *collector, pid_t pid)
+{
+	const struct proto_event *event = events_from(&collector->events, 0);
+	int member = members_of_pid(&collector->members, pid);
+	uint64_t highest = 0;
+
+	if (member >= 0)
+		return ++collector->books.file->member[member].refusals;
+	for (; event; event = events_from(&collector->events, event->sequence + 1))
+		if (event->pid == pid && event->number > highest)
+			highest = event->number;
+	return highest + 1;
+}
+
+static void entry_tell(struct collector *collector, const struct guard_entry *entry)
+{
+	static const struct {
+		enum proto_event_type type;
+		const char *text;
+	} rows[] = {
+		[GUARD_REFUSED] = { EVENT_REFUSED, "refused in the kernel" },
+		[GUARD_OVERRUN] = { EVENT_OVERRUN,
+				    "made beyond the limit, in a way that could not be refused" },
+		[GUARD_KILLED] = { EVENT_KILLED,
+				   "killed: it changed a command after the guard had looked at it" },
+	};
+	const struct guards_tenant *tenant = tenant_of_slot(&collector->guards, entry->slot);
+	struct proto_event event = {
+		.pid = (int32_t)entry->pid,
+		.kind = entry->kind,
+		.scope = SCOPE_TENANT,
+		.ring = RING_KERNEL,
+		.used = entry->used,
+		.wanted = entry->amount,
+		.limit = entry->limit,
+	};
+
+	if (entry->event >= sizeof(rows) / sizeof(rows[0]) || entry->kind >= KIND_COUNT)
+		return;
+	event.type = rows[entry->event].type;
+	event.number = event_number(collector, event.pid);
+	snprintf(event.tenant, sizeof(event.tenant), "%s",
+		 tenant && entry->slot ? tenant->name : "");
+	snprintf(event.text, sizeof(event.text), "%s: %s", entry->command, rows[entry->event].text);
+	collector_event(collector, &event);
+}
+
+void guards_listen(struct collector *collector)
+{
+	struct guards *guards = &collector->guards;
+	struct guard_entry entry;
+	__u64 lost = 0;
+
+	if (!guards->guard.head || !monitor_guard_is_current(&guards->guard, guards->directory))
+		return;
+	while (monitor_guard_log(&guards->guard, &guards->seen, &lost, &entry))
+		entry_tell(collector, &entry);
+	if (lost)
+		log_write(&collector->log, LOG_WARN,
+			  "%" PRIu64 " refusals of the guard came too fast to be told as events",
+			  (uint64_t)lost);
+}
+
+/* ---- describing */
+
+static void row_count(const struct guards *guards, __u32 slot, struct proto_guard *row)
+{
+	struct guard_counts counts;
+
+	monitor_guard_counts(&guards->guard, slot, &counts);
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+		row->used[kind] += counts.used[kind] > 0 ? (uint64_t)counts.used[kind] : 0;
+		row->refused[kind] += counts.refused[kind];
+		row->overrun[kind] += counts.overrun[kind];
+	}
+	row->killed += counts.killed;
+}
+
+static struct proto_guard row_begin(const struct guards *guards, uint32_t scope)
+{
+	const struct guard_head *head = guards->guard.head;
+	struct proto_guard row = { .scope = scope };
+
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		row.limit[kind] = PROTO_UNLIMITED;
+	if (!head)
+		return row;
+	row.armed = __atomic_load_n(&head->armed, __ATOMIC_ACQUIRE) != 0;
+	row.ways = row.armed ? __atomic_load_n(&head->ways, __ATOMIC_RELAXED) : 0;
+	row.wanted = __atomic_load_n(&head->wanted, __ATOMIC_RELAXED);
+	row.guarded = head->guarded & ((1ull << KIND_COUNT) - 1);
+	return row;
+}
+
+void guards_describe_host(const struct collector *collector, struct proto_guard *ret_row)
+{
+	const struct guards *guards = &collector->guards;
+
+	*ret_row = row_begin(guards, ROW_HOST);
+	snprintf(ret_row->reason, sizeof(ret_row->reason), "%s", guards->problem);
+	for (const struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next)
+		ret_row->on += tenant->on;
+	for (const struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next) {
+		ret_row->cgroups += cgroup->slot != 0;
+		ret_row->floor += cgroup->held;
+	}
+	if (!guards->guard.head)
+		return;
+	head_problem(guards->guard.head, ret_row->reason);
+	for (__u32 slot = 1; slot < GUARD_TENANTS; slot++)
+		row_count(guards, slot, ret_row);
+}
+
+void guards_describe_tenant(const struct collector *collector, const char *name,
+			    struct proto_guard *ret_row)
+{
+	const struct guards *guards = &collector->guards;
+	const struct guards_tenant *tenant = tenant_find(guards, name);
+
+	*ret_row = row_begin(guards, ROW_TENANT);
+	snprintf(ret_row->tenant, sizeof(ret_row->tenant), "%s", name);
+	if (!tenant)
+		return;
+	ret_row->on = tenant->on;
+	ret_row->guarantee = tenant->guarantee;
+	ret_row->cgroups = guards->guard.head ? tenant->mapped : tenant->cgroups;
+	ret_row->floor = tenant->floors;
+	snprintf(ret_row->reason, sizeof(ret_row->reason), "%s", tenant->reason);
+	if (!tenant->slot)
+		return;
+	row_count(guards, tenant->slot, ret_row);
+	memcpy(ret_row->limit, guards->guard.limits[tenant->slot].limit, sizeof(ret_row->limit));
+}

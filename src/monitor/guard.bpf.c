@@ -1,0 +1,911 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The guard: refuses, in the kernel, what would take a tenant over a limit. A tenant is a
+ * cgroup with everything below it; guardrows.h is what is said about it.
+ *
+ * A command is looked at before anybody else reads it (LSM). If it makes an object, that is
+ * reserved, or refused with EDQUOT. The reservation becomes a charge, kept by the object's
+ * address, when the kernel commits the object; it is given back when the command ends
+ * without one, and the charge when the object is destroyed.
+ *
+ * The command lies in memory that other threads can write. So when the kernel, which works
+ * on a copy of its own, commits an object that was not reserved, that is charged nevertheless;
+ * and who gets over a limit by a command that is proven to have changed is killed.
+ *
+ * Kernels that can be preempted skip a program of fentry or fexit now and then, but none of
+ * LSM. So that what is skipped lets nobody have more, a reservation whose end was not seen
+ * "floats": it counts until the loader has looked for what became of it.
+ */
+#include "monitor/uobject.h"
+
+#include <linux/ptrace.h>
+
+#include <bpf/bpf_tracing.h>
+
+#include "monitor/guardrows.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+enum {
+	LEVELS = 32,  /* of cgroups */
+	ATTEMPTS = 8, /* at a counter that others change as well */
+	ATTRIBUTES = 16,
+	THREADS = 1 << 18, /* of guarded processes */
+
+	E2BIG = 7,
+	ENOMEM = 12,
+	EFAULT = 14,
+	EOPNOTSUPP = 95,
+	EDQUOT = 122,
+	SIGKILL = 9,
+	MAY_WRITE = 2,
+	TS_COMPAT = 2,
+	VERBS_IOCTL = 0xc0181b01, /* RDMA_VERBS_IOCTL */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct guard_head);
+} guard_head SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, GUARD_TENANTS);
+	__type(key, __u32);
+	__type(value, struct guard_limits);
+} guard_limits SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, GUARD_TENANTS);
+	__type(key, __u32);
+	__type(value, struct guard_counts);
+} guard_counts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, GUARD_LOG);
+	__type(key, __u32);
+	__type(value, struct guard_entry);
+} guard_log SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, GUARD_CGROUPS);
+	__type(key, __u64);
+	__type(value, __u32);
+} guard_tenants SEC(".maps");
+
+/* Whose a cgroup is, as far as that was asked in this epoch. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, GUARD_CGROUPS);
+	__type(key, __u64);
+	__type(value, struct guard_tenancy);
+} guard_tenancies SEC(".maps");
+
+/* By the object's address: what it is charged. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 20);
+	__type(key, __u64);
+	__type(value, struct guard_charge);
+} guard_charges SEC(".maps");
+
+/* By thread; each is used by that alone. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, THREADS);
+	__type(key, __u32);
+	__type(value, struct guard_command);
+} guard_commands SEC(".maps");
+
+static __always_inline struct guard_head *the_head(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&guard_head, &zero);
+}
+
+static __always_inline struct guard_counts *counts_of(__u32 slot)
+{
+	return bpf_map_lookup_elem(&guard_counts, &slot);
+}
+
+static __always_inline int is_armed(const struct guard_head *head)
+{
+	return head && *(volatile const __u32 *)&head->armed;
+}
+
+/* ---- whose */
+
+static __always_inline __u32 tenant_search(__u64 own)
+{
+	__u32 tenant = 0;
+
+	for (int level = 1; level < LEVELS; level++) {
+		__u64 cgroup = bpf_get_current_ancestor_cgroup_id(level);
+		__u32 *found;
+
+		if (!cgroup)
+			break;
+		found = bpf_map_lookup_elem(&guard_tenants, &cgroup);
+		if (found)
+			tenant = *found;
+		if (cgroup == own)
+			break;
+	}
+	return tenant;
+}
+
+/* The slot of the tenant that the current process is of; 0: of none. */
+static __always_inline __u32 tenant_of_current(const struct guard_head *head)
+{
+	__u64 own = bpf_get_current_cgroup_id();
+	struct guard_tenancy *known = bpf_map_lookup_elem(&guard_tenancies, &own), found = {};
+
+	if (known && known->epoch == head->epoch)
+		return known->slot;
+	found.epoch = head->epoch;
+	found.slot = tenant_search(own);
+	bpf_map_update_elem(&guard_tenancies, &own, &found, BPF_ANY);
+	return found.slot;
+}
+
+/* ---- counting */
+
+static __always_inline void note(enum guard_event event, __u32 slot, __u32 kind, __u64 amount,
+				 __u64 used, __u64 limit)
+{
+	struct guard_head *head = the_head();
+	struct guard_entry *entry;
+	__u64 number;
+	__u32 at;
+
+	if (!head)
+		return;
+	number = __sync_fetch_and_add(&head->logged, 1);
+	at = number % GUARD_LOG;
+	entry = bpf_map_lookup_elem(&guard_log, &at);
+	if (!entry)
+		return;
+	__sync_lock_test_and_set(&entry->number, 0);
+	entry->time_ns = bpf_ktime_get_boot_ns();
+	entry->event = event;
+	entry->slot = slot;
+	entry->pid = bpf_get_current_pid_tgid() >> 32;
+	entry->uid = (__u32)bpf_get_current_uid_gid();
+	entry->kind = kind;
+	entry->amount = amount;
+	entry->used = used;
+	entry->limit = limit;
+	bpf_get_current_comm(entry->command, sizeof(entry->command));
+	__sync_lock_test_and_set(&entry->number, number + 1);
+}
+
+/* So much more if it fits. Adding first and taking back what was too much would refuse
+ * others in between. */
+static __always_inline int take(__u32 slot, __u32 kind, __u64 amount, __u64 *ret_used,
+				__u64 *ret_limit)
+{
+	struct guard_counts *counts = counts_of(slot);
+	struct guard_limits *limits = bpf_map_lookup_elem(&guard_limits, &slot);
+	__u64 limit;
+
+	if (!counts || !limits || kind >= KIND_COUNT)
+		return 0;
+	limit = *(volatile __u64 *)&limits->limit[kind];
+	for (int i = 0; i < ATTEMPTS; i++) {
+		__s64 used = *(volatile __s64 *)&counts->used[kind];
+		__u64 held = used < 0 ? 0 : (__u64)used;
+
+		*ret_used = held;
+		*ret_limit = limit;
+		if (limit != GUARD_UNLIMITED && (amount > limit || held > limit - amount))
+			return -EDQUOT;
+		if (__sync_val_compare_and_swap(&counts->used[kind], used, used + (__s64)amount) ==
+		    used)
+			return 0;
+	}
+	/* Too many others: rather refuse one of them than nobody. */
+	if (__sync_fetch_and_add(&counts->used[kind], (__s64)amount) + (__s64)amount <=
+	    (__s64)limit)
+		return 0;
+	ADD(counts->used[kind], -(__s64)amount);
+	return -EDQUOT;
+}
+
+static __always_inline void put(__u32 slot, __u32 kind, __s64 amount)
+{
+	struct guard_counts *counts = counts_of(slot);
+
+	if (counts && kind < KIND_COUNT)
+		ADD(counts->used[kind], amount);
+}
+
+/* One of a kind and, of memory regions, its bytes: both, or -EDQUOT and neither. */
+static __always_inline int reserve(__u32 slot, __u32 kind, __u64 bytes)
+{
+	struct guard_counts *counts = counts_of(slot);
+	__u64 used = 0, limit = 0, amount = 1;
+	__u32 lacking = kind;
+
+	if (!counts || kind >= KIND_COUNT)
+		return 0;
+	if (kind == KIND_mr_bytes) {
+		amount = bytes;
+		if (!take(slot, kind, bytes, &used, &limit))
+			return 0;
+	} else if (!take(slot, kind, 1, &used, &limit)) {
+		if (kind != KIND_mr || !take(slot, KIND_mr_bytes, bytes, &used, &limit))
+			return 0;
+		put(slot, kind, -1);
+		lacking = KIND_mr_bytes;
+		amount = bytes;
+	}
+	if (lacking < KIND_COUNT)
+		ADD(counts->refused[lacking], 1);
+	note(GUARD_REFUSED, slot, lacking, amount, used, limit);
+	return -EDQUOT;
+}
+
+static __always_inline void give_back(__u32 slot, __u32 kind, __u64 bytes)
+{
+	if (kind != KIND_mr_bytes)
+		put(slot, kind, -1);
+	if (kind == KIND_mr || kind == KIND_mr_bytes)
+		put(slot, KIND_mr_bytes, -(__s64)bytes);
+}
+
+/* What cannot be refused any more is charged all the same. */
+static __always_inline void charge_anyway(__u32 slot, __u32 kind, __u64 amount, int proven)
+{
+	struct guard_counts *counts = counts_of(slot);
+	__u64 used = 0, limit = 0;
+
+	if (!counts || kind >= KIND_COUNT || !amount || !take(slot, kind, amount, &used, &limit))
+		return;
+	put(slot, kind, (__s64)amount);
+	if (proven) {
+		ADD(counts->killed, 1);
+		bpf_send_signal(SIGKILL);
+	} else {
+		ADD(counts->overrun[kind], 1);
+	}
+	note(proven ? GUARD_KILLED : GUARD_OVERRUN, slot, kind, amount, used, limit);
+}
+
+/* ---- commands: what they make */
+
+/* The number by which the kernel knows a method of an object (uverbs_ioctl.h). */
+enum {
+	INVOKE_WRITE = 0,    /* of the device */
+	NAMESPACE = 1 << 12, /* a driver's */
+	OBJECTS_CORE = 20,
+	METHODS_CORE = 22,
+	METHOD_SHIFT = 6,
+	OBJECT_SHIFT = 11,
+};
+
+static __always_inline __u32 key_of(__u16 object, __u16 method)
+{
+	__u32 first = object & NAMESPACE ? (object & ~NAMESPACE) + OBJECTS_CORE : object;
+	__u32 second = method & NAMESPACE ? (method & ~NAMESPACE) + METHODS_CORE : method + 1;
+
+	return first << OBJECT_SHIFT | second << METHOD_SHIFT;
+}
+
+/* The old commands; those of the second kind have the flag. */
+enum {
+	EXTENDED = 1u << 31,
+	OLD_REG_MR = 9,
+	OLD_REREG_MR = 11,
+	OLD_LENGTH_AT = 16,	 /* of the region, in the command's body */
+	OLD_REREG_FLAGS_AT = 12, /* and in that of the second, */
+	OLD_REREG_LENGTH_AT = 24,
+	REREG_TRANSLATION = 1,
+};
+
+/* The kind that an old command makes; KIND_COUNT: none. There will be no new ones. */
+static __always_inline __u32 kind_of_old(__u32 command)
+{
+	switch (command) {
+	case 3:
+		return KIND_pd;
+	case 5:
+		return KIND_ah;
+	case OLD_REG_MR:
+	case OLD_REREG_MR:
+		return KIND_mr;
+	case 14:
+		return KIND_mw;
+	case 17:
+		return KIND_comp_channel;
+	case 18:
+	case 18 | EXTENDED:
+		return KIND_cq;
+	case 24:
+	case 24 | EXTENDED:
+	case 40:
+		return KIND_qp;
+	case 32:
+	case 39:
+		return KIND_srq;
+	case 37:
+		return KIND_xrcd;
+	case 50 | EXTENDED:
+		return KIND_flow;
+	case 52 | EXTENDED:
+		return KIND_wq;
+	case 55 | EXTENDED:
+		return KIND_rwq_table;
+	}
+	return KIND_COUNT;
+}
+
+/* Creating is the first method of each of these. Regions have several. */
+static __always_inline __u32 kind_of_method(__u16 object, __u16 method, __u32 *ret_length)
+{
+	enum { DM_MR = 0, DMABUF_MR = 4, ANY_MR = 5 };
+	enum { DMABUF_LENGTH = 3, ANY_LENGTH = 5 };
+	__u16 counter = counter_of(object);
+
+	*ret_length = 0;
+	if (object == UVERBS_MR) {
+		*ret_length = method == DMABUF_MR ? DMABUF_LENGTH :
+			      method == ANY_MR	  ? ANY_LENGTH :
+						    0;
+		return method == DM_MR || method == DMABUF_MR || method == ANY_MR ? KIND_mr :
+										    KIND_COUNT;
+	}
+	switch (object) {
+	case UVERBS_CQ:
+	case UVERBS_QP:
+	case UVERBS_SRQ:
+	case UVERBS_WQ:
+		return method == 0 ? counter : KIND_COUNT;
+	}
+	return KIND_COUNT;
+}
+
+/* ---- the look */
+
+struct header {
+	__u16 length, object, method, attributes;
+	__u64 reserved;
+	__u32 driver, reserved2;
+};
+
+struct attribute {
+	__u16 id, length, flags, data16;
+	__u64 data;
+};
+
+/* The user's memory is read in two ways; only one may sleep until it is there. */
+static __always_inline long read_user(int sleeps, void *to, __u32 size, __u64 from)
+{
+	return sleeps ? bpf_copy_from_user(to, size, (const void *)from) :
+			bpf_probe_read_user(to, size, (const void *)from);
+}
+
+/* What an old command makes, by its number and its body. */
+static __always_inline int old_read(int sleeps, struct guard_command *command, __u32 old,
+				    __u64 body)
+{
+	__u64 length = 0;
+	__u32 flags = 0;
+
+	command->kind = command->old = kind_of_old(old);
+	if (old == OLD_REG_MR) {
+		command->sized = 1;
+		return read_user(sleeps, &command->bytes, sizeof(command->bytes),
+				 body + OLD_LENGTH_AT) ?
+			       -EFAULT :
+			       0;
+	}
+	if (old != OLD_REREG_MR)
+		return 0;
+	/* A region takes another's place: none more, but both memories at once. */
+	command->kind = KIND_mr_bytes;
+	if (read_user(sleeps, &flags, sizeof(flags), body + OLD_REREG_FLAGS_AT) ||
+	    read_user(sleeps, &length, sizeof(length), body + OLD_REREG_LENGTH_AT))
+		return -EFAULT;
+	command->bytes = flags & REREG_TRANSLATION ? length : 0;
+	return 0;
+}
+
+/* Of the attributes, those that matter: all or a negative error. */
+static __always_inline int attributes_read(int sleeps, struct guard_command *command,
+					   const struct header *header, __u32 wanted_length)
+{
+	enum { CORE_IN = 0, WRITE_COMMAND = 2 }; /* of INVOKE_WRITE */
+	struct attribute attribute[ATTRIBUTES] = {};
+	__u32 count = header->attributes, old = ~0u;
+	__u64 body = 0;
+	int is_old = wanted_length == 0;
+
+	/* No command has so many, and one that is not read to its end is not understood. */
+	if (count > ATTRIBUTES)
+		return -E2BIG;
+	if (read_user(sleeps, attribute, count * sizeof(attribute[0]),
+		      command->argument + sizeof(*header)))
+		return -EFAULT;
+	for (__u32 i = 0; i < ATTRIBUTES; i++) {
+		if (i >= count)
+			break;
+		if (is_old && attribute[i].id == WRITE_COMMAND)
+			old = (__u32)attribute[i].data;
+		else if (is_old && attribute[i].id == CORE_IN)
+			body = attribute[i].data;
+		else if (!is_old && attribute[i].id == wanted_length) {
+			command->bytes = attribute[i].data;
+			command->length_id = wanted_length;
+			command->length_at = i;
+			command->sized = 1;
+		}
+	}
+	if (!is_old)
+		return 0;
+	return old_read(sleeps, command, old, body);
+}
+
+/* A command whose end was not seen: what it reserved counts until somebody has looked. */
+static __always_inline void float_up(const struct guard_command *command)
+{
+	struct guard_counts *counts = counts_of(command->slot);
+	__u32 kind = command->kind;
+
+	if (!counts || command->state < GUARD_RESERVED || kind >= KIND_COUNT)
+		return;
+	if (kind != KIND_mr_bytes)
+		ADD(counts->floating[kind], 1);
+	if (kind == KIND_mr || kind == KIND_mr_bytes)
+		ADD(counts->floating[KIND_mr_bytes], (__s64)command->bytes);
+}
+
+/* A thread comes with another command. Fills in whose it is; 0: nobody's. */
+static __always_inline __u32 begin(const struct guard_head *head, struct guard_command *last,
+				   struct guard_command *command)
+{
+	__u64 epoch = head->epoch;
+
+	command->cgroup = bpf_get_current_cgroup_id();
+	command->epoch = epoch;
+	if (last && last->cgroup == command->cgroup && last->epoch == epoch) {
+		command->slot = last->slot;
+	} else {
+		command->slot = tenant_of_current(head);
+	}
+	if (last) {
+		float_up(last);
+		last->state = GUARD_IDLE;
+	}
+	return command->slot;
+}
+
+/* Reserves for a command that was understood, and keeps what was seen of it. */
+static __always_inline int admit(struct guard_command *last, struct guard_command *command)
+{
+	__u32 thread = (__u32)bpf_get_current_pid_tgid();
+	int result;
+
+	/* All memory, paged in as it is used, is not registered. */
+	if (command->bytes == ~0ull)
+		command->bytes = 0;
+	command->state = GUARD_LOOKED;
+	if (command->kind < KIND_COUNT) {
+		result = reserve(command->slot, command->kind, command->bytes);
+		if (result)
+			return result;
+		command->state = GUARD_RESERVED;
+	}
+	if (last) {
+		*last = *command;
+		return 0;
+	}
+	if (!bpf_map_update_elem(&guard_commands, &thread, command, BPF_ANY))
+		return 0;
+	if (command->state == GUARD_RESERVED)
+		give_back(command->slot, command->kind, command->bytes);
+	return -ENOMEM;
+}
+
+static __always_inline int is_uverbs(const struct guard_head *head, const struct file *file)
+{
+	__u64 operations = (__u64)file->f_op;
+
+	return operations == head->uverbs_fops[0] || operations == head->uverbs_fops[1];
+}
+
+static __always_inline int look(struct file *file, __u64 argument, int sleeps)
+{
+	struct guard_head *head = the_head();
+	__u32 thread = (__u32)bpf_get_current_pid_tgid(), length = 0;
+	struct guard_command command = {
+		.argument = argument, .kind = KIND_COUNT, .old = GUARD_NOT_OLD, .way = GUARD_IOCTL
+	};
+	struct guard_command *last;
+	struct header header;
+	int result;
+
+	if (!is_armed(head) || !is_uverbs(head, file))
+		return 0;
+	last = bpf_map_lookup_elem(&guard_commands, &thread);
+	if (!begin(head, last, &command))
+		return 0;
+	if (read_user(sleeps, &header, sizeof(header), argument)) {
+		/* Read with patience, it is not there. Read without, nobody knows. */
+		if (!sleeps)
+			return -EFAULT;
+		return admit(last, &command);
+	}
+	command.key = key_of(header.object, header.method);
+	if (header.object == UVERBS_DEVICE && header.method == INVOKE_WRITE) {
+		result = attributes_read(sleeps, &command, &header, 0);
+	} else {
+		command.kind = kind_of_method(header.object, header.method, &length);
+		result = length ? attributes_read(sleeps, &command, &header, length) : 0;
+	}
+	if (result == -EFAULT && sleeps) {
+		command.key = 0;
+		command.kind = KIND_COUNT;
+		result = 0;
+	}
+	return result < 0 ? result : admit(last, &command);
+}
+
+SEC("lsm.s/file_ioctl")
+int BPF_PROG(g_ioctl, struct file *file, unsigned int request, unsigned long argument)
+{
+	return request == VERBS_IOCTL ? look(file, argument, 1) : 0;
+}
+
+SEC("lsm/file_ioctl_compat")
+int BPF_PROG(g_ioctl_compat, struct file *file, unsigned int request, unsigned long argument)
+{
+	return request == VERBS_IOCTL ? look(file, argument, 0) : 0;
+}
+
+/* ---- write() */
+
+/* Where the message lies that the current call writes: in one piece. */
+static __always_inline int message_of_call(__u64 *ret_message)
+{
+	enum { WRITE = 1, WRITEV = 20, WRITE_32 = 4, WRITEV_32 = 146 };
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	__u64 call = regs->orig_rax, buffer = regs->rsi, count = regs->rdx, base = 0;
+	__u32 base32 = 0;
+
+	if (task->thread_info.status & TS_COMPAT) {
+		buffer = (__u32)regs->rcx;
+		count = (__u32)regs->rdx;
+		if (call == WRITE_32) {
+			*ret_message = buffer;
+			return 0;
+		}
+		if (call != WRITEV_32 || count != 1)
+			return -EOPNOTSUPP;
+		if (bpf_probe_read_user(&base32, sizeof(base32), (const void *)buffer))
+			return -EFAULT;
+		*ret_message = base32;
+		return 0;
+	}
+	if (call == WRITE) {
+		*ret_message = buffer;
+		return 0;
+	}
+	if (call != WRITEV || count != 1)
+		return -EOPNOTSUPP;
+	if (bpf_probe_read_user(&base, sizeof(base), (const void *)buffer))
+		return -EFAULT;
+	*ret_message = base;
+	return 0;
+}
+
+SEC("lsm/file_permission")
+int BPF_PROG(g_write, struct file *file, int mask)
+{
+	struct guard_head *head = the_head();
+	__u32 thread = (__u32)bpf_get_current_pid_tgid();
+	struct guard_command command = { .kind = KIND_COUNT, .way = GUARD_WRITE }, *last;
+	struct {
+		__u32 command;
+		__u16 in_words, out_words;
+	} header;
+	int result;
+
+	if (!(mask & MAY_WRITE) || !is_armed(head) || !is_uverbs(head, file))
+		return 0;
+	last = bpf_map_lookup_elem(&guard_commands, &thread);
+	if (!begin(head, last, &command))
+		return 0;
+	result = message_of_call(&command.argument);
+	if (result < 0)
+		return result;
+	if (read_user(0, &header, sizeof(header), command.argument))
+		return -EFAULT;
+	/* The body of an extended command follows a second header, but none that is read is one. */
+	result = old_read(0, &command, header.command, command.argument + sizeof(header));
+	return result < 0 ? result : admit(last, &command);
+}
+
+/* ---- what the kernel makes of it */
+
+/* The kernel's copy of the command, if the kernel is at this one. */
+static __always_inline __u64 copy_of(const struct guard_command *command, __u64 attrs)
+{
+	__u64 copy = attrs - offset_command_bundle;
+
+	return word_at(copy + offset_command_attributes) ==
+			       command->argument + sizeof(struct header) ?
+		       copy :
+		       0;
+}
+
+/* What the kernel is at is another command than was looked at. */
+static __always_inline int has_changed(const struct guard_command *command, __u64 attrs, __u32 kind)
+{
+	if (command->way == GUARD_IOCTL) {
+		__u64 copy = copy_of(command, attrs);
+
+		if (!copy)
+			return 0;
+		if ((__u32)word_at(copy + offset_command_key) != command->key)
+			return 1;
+	}
+	return command->old != GUARD_NOT_OLD && command->old != kind;
+}
+
+/* The bytes that the kernel was told, where it keeps them nowhere else; ~0: the attribute is
+ * not where it was. */
+static __always_inline __u64 bytes_told(const struct guard_command *command, __u64 attrs)
+{
+	__u64 copy = copy_of(command, attrs);
+	struct attribute attribute = {};
+
+	if (!command->length_id || !copy)
+		return command->bytes;
+	bpf_probe_read_kernel(&attribute, sizeof(attribute),
+			      (const void *)(word_at(copy + offset_command_copied) +
+					     command->length_at * sizeof(attribute)));
+	return attribute.id == command->length_id ? attribute.data : ~0ull;
+}
+
+/* The reservation is for this object. */
+static __always_inline int is_for(const struct guard_command *command, __u32 kind)
+{
+	return command->state >= GUARD_RESERVED &&
+	       (command->kind == kind || (command->kind == KIND_mr_bytes && kind == KIND_mr));
+}
+
+static __always_inline void uncharge(__u64 address)
+{
+	struct guard_charge *found = bpf_map_lookup_elem(&guard_charges, &address), charge;
+
+	if (!found)
+		return;
+	charge = *found;
+	if (!bpf_map_delete_elem(&guard_charges, &address))
+		give_back(charge.slot, charge.kind, charge.bytes);
+}
+
+/* What is known at the address of an object that is just being made ended unseen; or somebody
+ * who looks for what was missed has found the object before we are done with it. */
+static __always_inline void charge_keep(__u64 address, const struct guard_charge *charge)
+{
+	if (!bpf_map_update_elem(&guard_charges, &address, charge, BPF_NOEXIST))
+		return;
+	uncharge(address);
+	if (bpf_map_update_elem(&guard_charges, &address, charge, BPF_NOEXIST))
+		give_back(charge->slot, charge->kind, charge->bytes);
+}
+
+/* What was reserved is made: charges it, with the bytes that it really has. */
+static __always_inline void charge_reserved(const struct guard_head *head,
+					    struct guard_command *command,
+					    struct ib_uobject *uobject, __u64 attrs,
+					    struct guard_charge *charge)
+{
+	__u64 bytes;
+
+	charge->bytes = command->bytes;
+	if (command->kind == KIND_mr_bytes)
+		put(charge->slot, KIND_mr, 1);
+	if (charge->kind != KIND_mr)
+		return;
+	bytes = region_bytes(uobject->object);
+	if (!bytes && !is_whole(uobject->object))
+		bytes = bytes_told(command, attrs); /* the kernel keeps no length */
+	if (bytes > charge->bytes)
+		charge_anyway(charge->slot, KIND_mr_bytes, bytes - charge->bytes,
+			      command->sized && !head->trusting);
+	else if (bytes < charge->bytes)
+		put(charge->slot, KIND_mr_bytes, -(__s64)(charge->bytes - bytes));
+	charge->bytes = bytes;
+}
+
+/* Something is made that was not reserved: by a way that is not guarded, by a method that
+ * nobody knows, or by a command that changed after the look. */
+static __always_inline void charge_unforeseen(struct ib_uobject *uobject, int proven,
+					      struct guard_charge *charge)
+{
+	charge->bytes = charge->kind == KIND_mr ? region_bytes(uobject->object) : 0;
+	charge_anyway(charge->slot, charge->kind, 1, proven);
+	charge_anyway(charge->slot, KIND_mr_bytes, charge->bytes, proven);
+}
+
+SEC("fentry/rdma_alloc_commit_uobject")
+int BPF_PROG(g_commit, struct ib_uobject *uobject, void *attrs)
+{
+	struct guard_head *head = the_head();
+	__u32 thread = (__u32)bpf_get_current_pid_tgid();
+	struct guard_charge charge = {};
+	struct guard_command *command;
+
+	if (!is_armed(head))
+		return 0;
+	charge.kind = counter_of(type_number(uobject->uapi_object));
+	if (charge.kind >= KIND_COUNT)
+		return 0;
+	command = bpf_map_lookup_elem(&guard_commands, &thread);
+	if (!command || command->state == GUARD_IDLE) {
+		charge.slot = tenant_of_current(head);
+		if (!charge.slot)
+			return 0;
+		charge_unforeseen(uobject, 0, &charge);
+	} else if (is_for(command, charge.kind)) {
+		charge.slot = command->slot;
+		charge_reserved(head, command, uobject, (__u64)attrs, &charge);
+		command->state = GUARD_LOOKED;
+	} else {
+		charge.slot = command->slot;
+		charge_unforeseen(
+			uobject, !head->trusting && has_changed(command, (__u64)attrs, charge.kind),
+			&charge);
+	}
+	charge_keep((__u64)uobject, &charge);
+	return 0;
+}
+
+/* An object that could not be destroyed is still there. */
+SEC("fexit/uverbs_destroy_uobject")
+int BPF_PROG(g_destroy, struct ib_uobject *uobject, int reason, void *attrs, int result)
+{
+	if (!result)
+		uncharge((__u64)uobject);
+	return 0;
+}
+
+/* A command has ended. What it reserved and did not use goes back; unless it made something
+ * and that was not seen, or has registered a region anew, which the accounting sees. */
+static __always_inline int on_end(long result)
+{
+	__u32 thread = (__u32)bpf_get_current_pid_tgid();
+	struct guard_command *command = bpf_map_lookup_elem(&guard_commands, &thread);
+
+	if (!command)
+		return 0;
+	if (command->state >= GUARD_RESERVED) {
+		if (result < 0)
+			give_back(command->slot, command->kind, command->bytes);
+		else
+			float_up(command);
+	}
+	command->state = GUARD_IDLE;
+	return 0;
+}
+
+SEC("fexit/ib_uverbs_ioctl")
+int BPF_PROG(g_ioctl_end, struct file *file, unsigned int request, unsigned long argument,
+	     long result)
+{
+	return on_end(result);
+}
+
+SEC("fexit/ib_uverbs_write")
+int BPF_PROG(g_write_end, struct file *file, const char *buffer, unsigned long count, void *at,
+	     long result)
+{
+	return on_end(result);
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(g_exit, struct task_struct *task)
+{
+	__u32 thread = (__u32)bpf_get_current_pid_tgid();
+	struct guard_command *last = bpf_map_lookup_elem(&guard_commands, &thread);
+
+	if (!last)
+		return 0;
+	float_up(last);
+	bpf_map_delete_elem(&guard_commands, &thread);
+	return 0;
+}
+
+/* ---- what was there before, and what was missed */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, MONITOR_ROWS);
+	__type(key, __u32);
+	__type(value, struct monitor_row);
+} rows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, struct monitor_object);
+} objects SEC(".maps");
+
+/* Over the objects of the accounting: what no tenant is charged yet, and what is charged too
+ * much or too little. Whose each cgroup is, the loader has written before. */
+SEC("iter/bpf_map_elem")
+int g_adopt(struct bpf_iter__bpf_map_elem *ctx)
+{
+	struct monitor_object *object = ctx->value;
+	struct guard_head *head = the_head();
+	struct guard_charge charge = {}, *known;
+	struct guard_tenancy *tenancy;
+	struct monitor_row *row;
+	__u64 *key = ctx->key, address, cgroup;
+	__u32 number;
+
+	if (!object || !key || !is_armed(head) || object->counter >= KIND_COUNT ||
+	    object->counter == KIND_ctx || object->counter == KIND_cm_id)
+		return 0;
+	address = *key;
+	known = bpf_map_lookup_elem(&guard_charges, &address);
+	if (known && known->kind != object->counter) {
+		uncharge(address); /* another object was there, and ended unseen */
+		known = NULL;
+	}
+	if (known) {
+		if (object->counter == KIND_mr && object->size && known->bytes != object->size) {
+			put(known->slot, KIND_mr_bytes, (__s64)(object->size - known->bytes));
+			known->bytes = object->size;
+		}
+		return 0;
+	}
+	number = object->row;
+	row = bpf_map_lookup_elem(&rows, &number);
+	cgroup = row ? row->cgroup : 0;
+	tenancy = bpf_map_lookup_elem(&guard_tenancies, &cgroup);
+	if (!tenancy || tenancy->epoch != head->epoch || !tenancy->slot)
+		return 0;
+	charge.slot = tenancy->slot;
+	charge.kind = object->counter;
+	charge.bytes = charge.kind == KIND_mr ? object->size : 0;
+	put(charge.slot, charge.kind, 1);
+	if (charge.bytes)
+		put(charge.slot, KIND_mr_bytes, (__s64)charge.bytes);
+	if (bpf_map_update_elem(&guard_charges, &address, &charge, BPF_NOEXIST))
+		give_back(charge.slot, charge.kind, charge.bytes);
+	else if (!bpf_map_lookup_elem(&objects, &address))
+		uncharge(address);
+	return 0;
+}
+
+/* Over the charges: prints the addresses of those that the accounting has no object for. */
+SEC("iter/bpf_map_elem")
+int g_strays(struct bpf_iter__bpf_map_elem *ctx)
+{
+	__u64 *key = ctx->key, address;
+
+	if (!key || !ctx->value)
+		return 0;
+	address = *key;
+	if (!bpf_map_lookup_elem(&objects, &address))
+		bpf_seq_write(ctx->meta->seq, &address, sizeof(address));
+	return 0;
+}

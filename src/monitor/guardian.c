@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: MIT */
+/* Loading and looking after the guard; see guardian.h. */
+#include "monitor/guardian.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "monitor/guard.skel.h"
+#include "monitor/guardrows.h"
+#include "monitor/pins.h"
+#include "monitor/rows.h"
+
+#define CGROUPS "/sys/fs/cgroup"
+
+enum {
+	NAMES = 512,	      /* bytes, of security modules */
+	PATIENCE = 25,	      /* times that it is tended */
+	CGROUP_HANDLE = 0xfe, /* FILEID_KERNFS: the handle of a cgroup is its number */
+};
+
+/* In the order of attaching: ends before beginnings, and what refuses last. */
+static const struct part {
+	const char *program;
+	unsigned ways; /* that need it */
+	bool compat;   /* on older kernels the other one is asked instead */
+	bool skipped;  /* now and then, see pins_misses */
+} parts[] = {
+	{ "g_destroy", GUARD_IOCTL, false, true },   { "g_exit", GUARD_IOCTL, false, true },
+	{ "g_ioctl_end", GUARD_IOCTL, false, true }, { "g_commit", GUARD_IOCTL, false, true },
+	{ "g_write", GUARD_WRITE, false, false },    { "g_ioctl_compat", GUARD_IOCTL, true, false },
+	{ "g_ioctl", GUARD_IOCTL, false, false },
+};
+enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
+
+/* Kinds that are objects with a life of their own in the verbs, and the bytes of regions. */
+#define GUARDED                                                                                    \
+	(1ull << KIND_pd | 1ull << KIND_cq | 1ull << KIND_qp | 1ull << KIND_srq |                  \
+	 1ull << KIND_mr | 1ull << KIND_mr_bytes | 1ull << KIND_mw | 1ull << KIND_ah |             \
+	 1ull << KIND_xrcd | 1ull << KIND_wq | 1ull << KIND_rwq_table | 1ull << KIND_flow |        \
+	 1ull << KIND_comp_channel)
+
+struct guardian {
+	char directory[PATH_MAX];
+	struct guard_head *head;
+	struct guard_counts *counts;
+	struct monitor_head *monitor; /* of the accounting */
+	struct monitor_row *rows;
+	__u32 tried;	   /* ways that were tried, and not had */
+	unsigned patience; /* times until they are tried again */
+	/* When all was last looked for: */
+	__u64 misses; /* of the programs */
+	__u64 epoch, seeded_ns, looked_ns;
+	__u64 attached_ns; /* when something was last attached */
+};
+
+/* ---- maps */
+
+static int object_open(const char *directory, struct guard **ret_object, char *problem, size_t size)
+{
+	static const char *const shared[] = { "rows", "objects" };
+	struct guard *object = guard__open();
+
+	if (!object)
+		return pins_fail(-errno, problem, size, "the guard's programs cannot be read: %s",
+				 strerror(errno));
+	pins_object(directory, object->obj);
+	/* The accounting's maps are as large as its loader made them. */
+	for (unsigned i = 0; i < sizeof(shared) / sizeof(shared[0]); i++) {
+		int fd = pins_map(directory, shared[i]), result;
+
+		result = fd < 0 ? fd :
+				  bpf_map__reuse_fd(
+					  bpf_object__find_map_by_name(object->obj, shared[i]), fd);
+		if (fd >= 0)
+			close(fd);
+		if (result < 0) {
+			guard__destroy(object);
+			return pins_fail(result, problem, size, "%s/%s: %s", directory, shared[i],
+					 strerror(-result));
+		}
+	}
+	*ret_object = object;
+	return 0;
+}
+
+static int maps_make(const char *directory, char *problem, size_t size)
+{
+	struct guard *object;
+	int result = object_open(directory, &object, problem, size);
+
+	if (result < 0)
+		return result;
+	result = pins_load(object->obj, problem, size);
+	guard__destroy(object);
+	return result;
+}
+
+static int head_make(struct guardian *guardian, char *problem, size_t size)
+{
+	struct guard_head *head = guardian->head;
+	struct guard_limits *limits =
+		pins_memory(guardian->directory, "guard_limits", GUARD_TENANTS * sizeof(*limits));
+
+	if (!limits)
+		return pins_fail(-errno, problem, size, "the guard's limits: %s", strerror(errno));
+	memset(limits, 0xff, GUARD_TENANTS * sizeof(*limits)); /* GUARD_UNLIMITED */
+	munmap(limits, GUARD_TENANTS * sizeof(*limits));
+	head->version = GUARD_VERSION;
+	head->tenants = GUARD_TENANTS;
+	head->kinds = kinds_signature();
+	head->guarded = GUARDED;
+	__atomic_store_n(&head->magic, GUARD_MAGIC, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static int memory_open(struct guardian *guardian, char *problem, size_t size)
+{
+	guardian->head = pins_memory(guardian->directory, "guard_head", sizeof(*guardian->head));
+	guardian->counts = pins_memory(guardian->directory, "guard_counts",
+				       GUARD_TENANTS * sizeof(*guardian->counts));
+	guardian->monitor = pins_memory(guardian->directory, "head", sizeof(*guardian->monitor));
+	guardian->rows =
+		pins_memory(guardian->directory, "rows", MONITOR_ROWS * sizeof(*guardian->rows));
+	if (!guardian->head || !guardian->counts || !guardian->monitor || !guardian->rows)
+		return pins_fail(-errno, problem, size, "the guard's maps cannot be mapped: %s",
+				 strerror(errno));
+	if (!guardian->head->magic)
+		return head_make(guardian, problem, size);
+	if (guardian->head->version != GUARD_VERSION || guardian->head->kinds != kinds_signature())
+		return pins_fail(-EPROTO, problem, size, "the guard is of another version");
+	return 0;
+}
+
+int guardian_open(struct guardian **ret_guardian, const char *directory, char *problem, size_t size)
+{
+	struct guardian *guardian = calloc(1, sizeof(*guardian));
+	int result;
+
+	if (!guardian)
+		return pins_fail(-ENOMEM, problem, size, "no memory");
+	snprintf(guardian->directory, sizeof(guardian->directory), "%s", directory);
+	result = maps_make(directory, problem, size);
+	if (result == 0)
+		result = memory_open(guardian, problem, size);
+	if (result < 0)
+		guardian_close(guardian);
+	else
+		*ret_guardian = guardian;
+	return result;
+}
+
+void guardian_close(struct guardian *guardian)
+{
+	if (!guardian)
+		return;
+	if (guardian->head)
+		munmap(guardian->head, sizeof(*guardian->head));
+	if (guardian->counts)
+		munmap(guardian->counts, GUARD_TENANTS * sizeof(*guardian->counts));
+	if (guardian->monitor)
+		munmap(guardian->monitor, sizeof(*guardian->monitor));
+	if (guardian->rows)
+		munmap(guardian->rows, MONITOR_ROWS * sizeof(*guardian->rows));
+	free(guardian);
+}
+
+void guardian_disarm(const char *directory)
+{
+	struct guard_head *head = pins_memory(directory, "guard_head", sizeof(*head));
+
+	if (!head)
+		return;
+	__atomic_store_n(&head->armed, 0, __ATOMIC_SEQ_CST);
+	munmap(head, sizeof(*head));
+}
+
+/* ---- what this kernel has */
+
+/* The security modules in force, "a,b,c". The file system that says so need not be mounted. */
+static int security_modules(char *ret_names, size_t size)
+{
+	int fd = open("/sys/kernel/security/lsm", O_RDONLY | O_CLOEXEC), system = -1, mounted = -1;
+	ssize_t length = -1;
+
+	if (fd < 0) {
+		system = fsopen("securityfs", FSOPEN_CLOEXEC);
+		if (system >= 0 && !fsconfig(system, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
+			mounted = fsmount(system, FSMOUNT_CLOEXEC, 0);
+		if (mounted >= 0)
+			fd = openat(mounted, "lsm", O_RDONLY | O_CLOEXEC);
+	}
+	if (fd >= 0) {
+		length = read(fd, ret_names, size - 1);
+		close(fd);
+	}
+	if (mounted >= 0)
+		close(mounted);
+	if (system >= 0)
+		close(system);
+	ret_names[length > 0 ? length : 0] = '\0';
+	ret_names[strcspn(ret_names, "\n")] = '\0';
+	return length > 0 ? 0 : -ENOENT;
+}
+
+/* Attached where it is not in force, a program is simply never asked. */
+static int ask_security(char *problem, size_t size)
+{
+	char names[NAMES], *rest = names, *name;
+
+	if (security_modules(names, sizeof(names)) < 0)
+		return pins_fail(-ENOTSUP, problem, size,
+				 "this kernel does not say which security modules are in force");
+	snprintf(problem, size, "BPF LSM is not in force; boot with lsm=%.150s%sbpf", names,
+		 names[0] ? "," : "");
+	while ((name = strsep(&rest, ",")))
+		if (!strcmp(name, "bpf"))
+			return 0;
+	return -ENOTSUP;
+}
+
+/* ---- attaching */
+
+static bool is_wanted(const struct part *part, __u32 ways)
+{
+	return part->ways & ways;
+}
+
+static bool is_had(const struct guardian *guardian, const struct part *part)
+{
+	return pins_has_link(guardian->directory, part->program);
+}
+
+static void offsets_write(struct guard *object, const struct ground *ground)
+{
+#define OFFSET(name, structure, member, old)                                                       \
+	object->rodata->offset_##name = ground->offset[OFFSET_##name];
+#include "monitor/offsets.def"
+#undef OFFSET
+}
+
+/* Loads and attaches what these ways need and is not there yet. */
+static int attach(struct guardian *guardian, struct guard *object, const struct ground *ground,
+		  __u32 ways, char *problem, size_t size)
+{
+	bool loaded[PARTS] = { false };
+	int result;
+
+	for (unsigned i = 0; i < PARTS; i++) {
+		struct bpf_program *prog =
+			bpf_object__find_program_by_name(object->obj, parts[i].program);
+
+		loaded[i] = is_wanted(&parts[i], ways) && !is_had(guardian, &parts[i]) &&
+			    (!parts[i].compat || ground->asks_compat);
+		bpf_program__set_autoload(prog, loaded[i]);
+	}
+	bpf_program__set_autoload(object->progs.g_adopt, true);
+	bpf_program__set_autoload(object->progs.g_strays, true);
+	result = pins_load(object->obj, problem, size);
+	if (result == 0)
+		result = pins_iterator(guardian->directory, object->progs.g_adopt,
+				       object->maps.objects, problem, size);
+	if (result == 0)
+		result = pins_iterator(guardian->directory, object->progs.g_strays,
+				       object->maps.guard_charges, problem, size);
+	for (unsigned i = 0; i < PARTS && result == 0; i++) {
+		struct bpf_link *link = NULL;
+
+		if (!loaded[i])
+			continue;
+		result =
+			pins_attach(guardian->directory,
+				    bpf_object__find_program_by_name(object->obj, parts[i].program),
+				    parts[i].program, &link, problem, size);
+		if (link) {
+			bpf_link__destroy(link);
+			result = pins_fail(-ENOTSUP, problem, size, "%s cannot be pinned",
+					   parts[i].program);
+		}
+	}
+	return result;
+}
+
+static void detach(struct guardian *guardian, __u32 ways)
+{
+	/* What refuses goes first. */
+	for (unsigned i = PARTS; i-- > 0;)
+		if (is_wanted(&parts[i], ways))
+			pins_unlink(guardian->directory, parts[i].program);
+}
+
+static int bring(struct guardian *guardian, const struct ground_wish *wish, __u32 ways,
+		 char *problem, size_t size)
+{
+	struct guard_head *head = guardian->head;
+	struct guard *object = NULL;
+	struct ground ground;
+	int result = ask_security(problem, size);
+
+	if (result == 0)
+		result = ground_survey(&ground, wish, problem, size);
+	if (result == 0 && ground.mode != MONITOR_FENTRY)
+		result = pins_fail(-ENOTSUP, problem, size, "it needs fentry, but %s",
+				   ground.shortfall);
+	if (result == 0 && !ground.offset[OFFSET_command_bundle])
+		result = pins_fail(-ENOTSUP, problem, size,
+				   "nobody describes this kernel's struct bundle_priv");
+	if (result == 0)
+		result = object_open(guardian->directory, &object, problem, size);
+	if (result < 0)
+		return result;
+	offsets_write(object, &ground);
+	head->uverbs_fops[0] = ground.uverbs_fops[0].address;
+	head->uverbs_fops[1] = ground.uverbs_fops[1].address;
+	result = attach(guardian, object, &ground, ways, problem, size);
+	guard__destroy(object);
+	return result;
+}
+
+/* ---- what was there before, and what was missed */
+
+static __u64 misses(const struct guardian *guardian)
+{
+	__u64 sum = 0;
+
+	for (unsigned i = 0; i < PARTS; i++)
+		if (parts[i].skipped)
+			sum += pins_misses(guardian->directory, parts[i].program);
+	return sum;
+}
+
+static bool any_floats(const struct guardian *guardian)
+{
+	for (unsigned slot = 1; slot < GUARD_TENANTS; slot++)
+		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+			if (__atomic_load_n(&guardian->counts[slot].floating[kind],
+					    __ATOMIC_RELAXED))
+				return true;
+	return false;
+}
+
+/* Opened by its number; -errno when there is none any more. */
+static int cgroup_open(__u64 number)
+{
+	union {
+		struct file_handle handle;
+		char room[sizeof(struct file_handle) + sizeof(number)];
+	} given = { .handle = { .handle_bytes = sizeof(number), .handle_type = CGROUP_HANDLE } };
+	int mount_point = open(CGROUPS, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd;
+
+	if (mount_point < 0)
+		return -errno;
+	memcpy(given.handle.f_handle, &number, sizeof(number));
+	fd = open_by_handle_at(mount_point, &given.handle, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		fd = -errno;
+	close(mount_point);
+	return fd;
+}
+
+/* The tenant of the nearest cgroup above that has one; 0: none. */
+static __u32 cgroup_tenant(int tenants, __u64 number)
+{
+	int fd = cgroup_open(number), parent;
+	__u64 last = 0;
+	struct stat status;
+	__u32 slot = 0;
+
+	while (fd >= 0 && !fstat(fd, &status)) {
+		__u64 inode = status.st_ino;
+
+		if (inode == last || !bpf_map_lookup_elem(tenants, &inode, &slot))
+			break;
+		last = inode;
+		parent = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		close(fd);
+		fd = parent;
+	}
+	if (fd >= 0)
+		close(fd);
+	return slot;
+}
+
+/* Whose each cgroup is that somebody made an object in. */
+static void tenancies_write(const struct guardian *guardian)
+{
+	const struct monitor_row *rows = guardian->rows;
+	int tenants = pins_map(guardian->directory, "guard_tenants"),
+	    tenancies = pins_map(guardian->directory, "guard_tenancies");
+	struct guard_tenancy tenancy = { .epoch = guardian->head->epoch }, known;
+
+	for (unsigned i = 1; i < MONITOR_ROWS && tenants >= 0 && tenancies >= 0; i++) {
+		__u64 cgroup = rows[i].cgroup;
+
+		if (!(rows[i].generation & 1) ||
+		    (!bpf_map_lookup_elem(tenancies, &cgroup, &known) &&
+		     known.epoch == tenancy.epoch))
+			continue;
+		tenancy.slot = cgroup_tenant(tenants, cgroup);
+		bpf_map_update_elem(tenancies, &cgroup, &tenancy, BPF_ANY);
+	}
+	if (tenants >= 0)
+		close(tenants);
+	if (tenancies >= 0)
+		close(tenancies);
+}
+
+struct strays {
+	const struct guardian *guardian;
+	int charges; /* the map */
+};
+
+/* As in the kernel, whoever deletes the key has the rest to do. */
+static void stray_remove(void *closure, __u64 address)
+{
+	const struct strays *strays = closure;
+	struct guard_charge charge;
+	struct guard_counts *counts;
+
+	if (bpf_map_lookup_elem(strays->charges, &address, &charge) ||
+	    bpf_map_delete_elem(strays->charges, &address) || charge.slot >= GUARD_TENANTS ||
+	    charge.kind >= KIND_COUNT)
+		return;
+	counts = &strays->guardian->counts[charge.slot];
+	__atomic_fetch_sub(&counts->used[charge.kind], 1, __ATOMIC_SEQ_CST);
+	if (charge.kind == KIND_mr)
+		__atomic_fetch_sub(&counts->used[KIND_mr_bytes], (__s64)charge.bytes,
+				   __ATOMIC_SEQ_CST);
+}
+
+/* A thread whose end was not seen. What it was at floats. */
+static void thread_forget(const struct guardian *guardian, int commands, __u32 thread)
+{
+	struct guard_command last;
+	struct guard_counts *counts;
+
+	if (!kill((pid_t)thread, 0) || errno != ESRCH ||
+	    bpf_map_lookup_elem(commands, &thread, &last) ||
+	    bpf_map_delete_elem(commands, &thread) || last.state < GUARD_RESERVED ||
+	    last.slot >= GUARD_TENANTS || last.kind >= KIND_COUNT)
+		return;
+	counts = &guardian->counts[last.slot];
+	if (last.kind != KIND_mr_bytes)
+		__atomic_fetch_add(&counts->floating[last.kind], 1, __ATOMIC_SEQ_CST);
+	if (last.kind == KIND_mr || last.kind == KIND_mr_bytes)
+		__atomic_fetch_add(&counts->floating[KIND_mr_bytes], (__s64)last.bytes,
+				   __ATOMIC_SEQ_CST);
+}
+
+static void threads_forget(const struct guardian *guardian)
+{
+	int commands = pins_map(guardian->directory, "guard_commands");
+	__u32 thread, before, *at = NULL;
+
+	while (commands >= 0 && !bpf_map_get_next_key(commands, at, &thread)) {
+		if (at) /* only now: from it the next one was found */
+			thread_forget(guardian, commands, before);
+		before = thread;
+		at = &before;
+	}
+	if (commands >= 0)
+		close(commands);
+}
+
+/*
+ * Charges what the accounting has found and nobody is charged for, and forgets what is there
+ * no more. What floated before that is either found now, or it is not there: it floats no more.
+ */
+static void count_anew(struct guardian *guardian)
+{
+	static __s64 floating[GUARD_TENANTS][KIND_COUNT];
+	struct strays strays = { guardian, pins_map(guardian->directory, "guard_charges") };
+
+	if (strays.charges < 0)
+		return;
+	/* What comes after this is for the next time. */
+	guardian->misses = misses(guardian);
+	guardian->epoch = guardian->head->epoch;
+	guardian->seeded_ns = guardian->monitor->seeded_ns;
+	guardian->looked_ns = pins_now_ns();
+	threads_forget(guardian);
+	for (unsigned slot = 0; slot < GUARD_TENANTS; slot++)
+		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+			floating[slot][kind] = __atomic_load_n(
+				&guardian->counts[slot].floating[kind], __ATOMIC_SEQ_CST);
+	pins_iterate(guardian->directory, "seed", NULL, NULL);
+	tenancies_write(guardian);
+	pins_iterate(guardian->directory, "g_adopt", NULL, NULL);
+	/* Without its object, a charge is none; unless there was no room for objects. */
+	if (!guardian->monitor->lost_objects)
+		pins_iterate_twice(guardian->directory, "g_strays", stray_remove, &strays);
+	for (unsigned slot = 0; slot < GUARD_TENANTS; slot++)
+		for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+			__s64 amount = floating[slot][kind];
+
+			if (!amount)
+				continue;
+			__atomic_fetch_sub(&guardian->counts[slot].used[kind], amount,
+					   __ATOMIC_SEQ_CST);
+			__atomic_fetch_sub(&guardian->counts[slot].floating[kind], amount,
+					   __ATOMIC_SEQ_CST);
+		}
+	close(strays.charges);
+}
+
+/* With the accounting; and while calls may be under way that began before we were attached. */
+static bool is_due(const struct guardian *guardian)
+{
+	__u64 now = pins_now_ns();
+
+	return guardian->head->epoch != guardian->epoch ||
+	       guardian->monitor->seeded_ns != guardian->seeded_ns ||
+	       misses(guardian) != guardian->misses || any_floats(guardian) ||
+	       ((now - guardian->attached_ns) / 1000000 < PINS_YOUNG_MS &&
+		(now - guardian->looked_ns) / 1000000 > PINS_YOUNG_STEP_MS);
+}
+
+/* ---- the whole */
+
+/* One of the ways; failing is said in the head. */
+static void match(struct guardian *guardian, const struct ground_wish *wish, __u32 way, bool wanted)
+{
+	struct guard_head *head = guardian->head;
+	char problem[GUARD_PROBLEM] = "";
+
+	if (head->ways & way && !wanted) {
+		head->ways &= ~way;
+		detach(guardian, way);
+	}
+	if (!wanted || head->ways & way || guardian->tried & way)
+		return;
+	if (bring(guardian, wish, way, problem, sizeof(problem)) < 0) {
+		detach(guardian, way);
+		guardian->tried |= way;
+		guardian->patience = PATIENCE;
+		memcpy(head->problem, problem, sizeof(problem));
+		return;
+	}
+	head->ways |= way;
+	guardian->attached_ns = pins_now_ns();
+}
+
+/* What is in force is only given up by --unload, but write() as soon as nobody wants it. */
+void guardian_tend(struct guardian *guardian, const struct ground_wish *wish)
+{
+	struct guard_head *head = guardian->head;
+	__u32 wanted = __atomic_load_n(&head->wanted, __ATOMIC_ACQUIRE);
+
+	if (guardian->patience && --guardian->patience == 0)
+		guardian->tried = 0;
+	match(guardian, wish, GUARD_IOCTL | GUARD_COMPAT, wanted || head->ways);
+	if (head->ways)
+		match(guardian, wish, GUARD_WRITE, wanted & GUARD_WRITE);
+	if ((wanted & ~head->ways) == 0)
+		head->problem[0] = '\0';
+	__atomic_store_n(&head->armed, head->ways != 0, __ATOMIC_SEQ_CST);
+	if (head->armed && is_due(guardian))
+		count_anew(guardian);
+}

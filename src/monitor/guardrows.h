@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the guard in the kernel, its loader and the collector say to each other: the layout
+ * of the maps guard_* under MONITOR_DIRECTORY. The collector writes what tenants may have
+ * and which cgroups they are; the kernel's programs write what they have; nobody writes
+ * both, so neither can damage the other's. Fixed-size types only.
+ */
+#ifndef MONITOR_GUARDROWS_H
+#define MONITOR_GUARDROWS_H
+
+#include <linux/types.h>
+
+#include "ledger/kinds.h"
+
+#define GUARD_MAGIC 0x6472617567616d64ull /* "dmaguard" */
+#define GUARD_UNLIMITED (~0ull)
+
+enum {
+	GUARD_VERSION = 1,
+	GUARD_TENANTS = 1024, /* slots; the first is nobody's */
+	GUARD_CGROUPS = 16384,
+	GUARD_LOG = 256,
+	GUARD_PROBLEM = 256,
+	GUARD_COMMAND = 16,
+};
+
+/* Ways into the kernel that are guarded; bits. */
+enum {
+	GUARD_IOCTL = 1,
+	GUARD_COMPAT = 2, /* ioctl of 32-bit programs */
+	GUARD_WRITE = 4,  /* write(), writev() */
+};
+
+/* Map guard_head, one entry. */
+struct guard_head {
+	/* Written by the loader: once; */
+	__u64 magic;
+	__u32 version;
+	__u32 tenants; /* GUARD_TENANTS */
+	__u64 kinds;   /* kinds_signature() */
+	__u64 guarded; /* bit k: kind k can be guarded */
+	__u64 uverbs_fops[2];
+	/* and as it attaches: */
+	__u32 armed; /* not 0 once everything is attached, 0 before anything is detached */
+	__u32 ways;  /* GUARD_... that are guarded */
+	char problem[GUARD_PROBLEM]; /* why it is not armed, or not in all ways that are wanted */
+	/* Written by the collector. */
+	__u32 wanted; /* GUARD_... : the ways that it wants guarded; 0: nobody is to be guarded */
+	__u32 unused;
+	__u64 epoch; /* +1 when the cgroups of tenants have changed */
+	/* Written by a test of the tests only: what was changed after the look is let pass. */
+	__u64 trusting;
+	/* Written in the kernel. */
+	__u64 logged; /* entries ever written to the log */
+};
+
+/* Map guard_limits, by slot. Written by the collector. */
+struct guard_limits {
+	__u64 limit[KIND_COUNT]; /* GUARD_UNLIMITED: none */
+};
+
+/* Map guard_counts, by slot. Written in the kernel. */
+struct guard_counts {
+	__s64 used[KIND_COUNT];	    /* with what is being made at this moment */
+	__s64 floating[KIND_COUNT]; /* of that, what the loader has still to look for */
+	__u64 refused[KIND_COUNT];
+	__u64 overrun[KIND_COUNT]; /* made beyond a limit, in ways that could not be refused */
+	__u64 killed;		   /* processes, for a command that they changed after the look */
+};
+
+/* Map guard_tenants: a cgroup's inode -> slot (__u32), for the cgroup and all below it that
+ * have none of their own. Written by the collector. */
+
+enum guard_event { GUARD_REFUSED, GUARD_OVERRUN, GUARD_KILLED };
+
+/* Map guard_log, a ring of GUARD_LOG entries. Written in the kernel; what it says is complete
+ * if `number` is the same before and after it was copied. */
+struct guard_entry {
+	__u64 number;  /* 1 + how many were written before it; 0 while it is written */
+	__u64 time_ns; /* CLOCK_BOOTTIME */
+	__u32 event;   /* enum guard_event */
+	__u32 slot;
+	__u32 pid;
+	__u32 uid;
+	__u32 kind; /* enum kind */
+	__u32 unused;
+	__u64 amount, used, limit; /* asked for, in use then, allowed */
+	char command[GUARD_COMMAND];
+};
+
+/* ---- between the programs and their loader */
+
+/* Map guard_tenancies: a cgroup's inode -> the tenant that it is of in an epoch; slot 0: none. */
+struct guard_tenancy {
+	__u64 epoch;
+	__u32 slot;
+	__u32 unused;
+};
+
+/* Map guard_charges: an object's address -> what is charged for it. */
+struct guard_charge {
+	__u64 bytes; /* of a memory region */
+	__u32 slot;
+	__u32 kind;
+};
+
+enum guard_state {
+	GUARD_IDLE,
+	GUARD_LOOKED, /* at a command, and nothing is reserved */
+	GUARD_RESERVED,
+};
+
+/* Map guard_commands: a thread's number -> what it is at: its command, or its last one. */
+struct guard_command {
+	__u64 cgroup, epoch; /* by which the slot is known */
+	__u64 argument;	     /* the address that the program gave */
+	__u64 bytes;
+	__u32 slot;
+	__u32 kind; /* that is reserved */
+	__u32 key;  /* the kernel's for the method, by what was seen */
+	__u32 old; /* of an old command: the kind that it makes, KIND_COUNT: none; or GUARD_NOT_OLD */
+	__u32 state;
+	__u16 way;
+	__u16 length_id, length_at; /* where the bytes were read, if they are an attribute */
+	__u16 sized;		    /* they were read */
+};
+#define GUARD_NOT_OLD (KIND_COUNT + 1)
+
+_Static_assert(sizeof(struct guard_head) == 88 + GUARD_PROBLEM, "head");
+_Static_assert(sizeof(struct guard_counts) == 32 * KIND_COUNT + 8, "counts");
+_Static_assert(sizeof(struct guard_entry) == 64 + GUARD_COMMAND, "entry");
+
+#endif
