@@ -149,17 +149,17 @@ elapsed() { echo $(((${EPOCHREALTIME/./} - marked) / 1000)); }
 
 # soon MS TEXT COMMAND...: a check that may take so long, from the last mark, to become true
 soon() {
-	local limit=$1 text=$2 ms result=1 patience=1
+	local limit=$1 text=$2 ms result=1 patience=$1
 	shift 2
 	# Emulated, and beside whatever else this machine does, the limit is what should be seen;
 	# what fails is something else than slowness.
-	! grep -q 'QEMU TCG' /proc/cpuinfo || patience=10
+	! grep -q 'QEMU TCG' /proc/cpuinfo || patience=$((limit < 500 ? 5000 : 10 * limit))
 	while [ $result -ne 0 ] && [ "$(elapsed)" -lt 30000 ]; do
 		if "$@"; then result=0; else sleep 0.01; fi
 	done
 	ms=$(elapsed)
 	[ "$ms" -le "$limit" ] || text+=", more than $limit"
-	check "$text ($ms ms)" test $result -eq 0 -a "$ms" -le $((patience * limit))
+	check "$text ($ms ms)" test $result -eq 0 -a "$ms" -le $patience
 }
 
 # begin NAME COMMAND...: in the background as ${process[NAME]}, output in $scratch/NAME.out. Its
@@ -206,6 +206,19 @@ killed() {
 	end "$1" 2>/dev/null || true
 }
 
+# processors 0|1: the second and further ones off or on again; inside another such pair nothing
+# changes. Emulated (QEMU 7.2), they may go on executing what the kernel has patched away, and it
+# panics; with kprobes of tracefs as well. So while hooks come and go there is only one.
+processors_off=0
+processors() {
+	local file
+	processors_off=$((processors_off + ($1 ? -1 : 1)))
+	[ $processors_off -eq $((1 - $1)) ] || return 0
+	for file in /sys/devices/system/cpu/cpu[1-9]*/online; do
+		[ ! -e "$file" ] || ! grep -q 'QEMU TCG' /proc/cpuinfo || echo "$1" >"$file"
+	done
+}
+
 # rdma_monitor; $keeper is the one that looks after the accounting. Before 5.15 no kernel pins
 # kprobes, so that counting ends with it: then $lasting is empty.
 monitor=$BUILD_DIRECTORY/rdma_monitor
@@ -214,27 +227,21 @@ keeper='' lasting=1
 case $(uname -r) in 5.10.*) lasting='' ;; esac
 monitor_counts() { "$rows" head 2>/dev/null | grep -qv 'seeded_at 0\.'; }
 monitor_start() {
+	processors 0
 	mark
 	apart "$monitor" --keep "$@" >>"$scratch/monitor" 2>&1 &
 	keeper=$!
 	check "rdma_monitor counts" within 20 monitor_counts
+	processors 1
 }
 monitor_stop() {
+	processors 0
 	kill "$keeper" 2>/dev/null || true
 	check "rdma_monitor ends well" wait "$keeper"
 	keeper=''
 	check "and is taken out" "$monitor" --unload
+	processors 1
 	[ $checks_failed -eq 0 ] || show "$scratch/monitor"
-}
-
-# processors 0|1: the second and further ones off or on. Emulated (QEMU 7.2), they may go on
-# executing what the kernel has patched away, and it panics; with kprobes of tracefs as well. So
-# while hooks come and go under load there is only one.
-processors() {
-	local file
-	for file in /sys/devices/system/cpu/cpu[1-9]*/online; do
-		[ ! -e "$file" ] || ! grep -q 'QEMU TCG' /proc/cpuinfo || echo "$1" >"$file"
-	done
 }
 
 # rows_are COUNTS [WHICH]: what the rows say, see tests/lab/rows.c; kept for show

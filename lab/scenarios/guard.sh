@@ -140,9 +140,11 @@ before=$(kernel_counts)
 programs_before=$(bpftool prog show | grep -c '^[0-9]' || true)
 policy_write off
 export RDMA_INTERCEPT_POLICY=$scratch/policy
+processors 0
 monitor_start
 collector_start
 check "the guard is armed, with the limits of the policy" within 20 guarded_now
+processors 1
 [ $checks_failed -eq 0 ] || {
 	monitor_stop
 	finish
@@ -399,8 +401,10 @@ tell owner +1
 says owner 'Disk quota exceeded'
 end owner || true
 all_back a
+processors 0
 monitor_start
 check "the next keeper has the guard" within 20 armed
+processors 1
 limited a/1 6
 
 echo "-- unloaded, and loaded again"
@@ -412,8 +416,10 @@ begin owner "${inside[@]}" a/1 "$lives" batches
 says owner 'ok 0'
 tell owner +20
 says owner 'ok 20'
+processors 0
 monitor_start
 check "loaded again, the guard finds what there is" within 20 is used a 'qp 20' qp
+processors 1
 intrude other a/1 "made 0 errno $refusal" fill qp 1
 end other
 tell owner -15

@@ -42,6 +42,8 @@ owner_begin() {
 }
 owner_has() { [ "$("$rows" "${process[owner]}" 2>/dev/null | sums qp | tee "$scratch/rows")" = "qp $1" ]; }
 
+processors 0 # hooks come and go in all that follows
+
 echo "-- a reader of events that sleeps"
 within 10 nothing_more 0 || true # what was unloaded before may still be on its way out
 in_kernel_before=$(in_kernel | wc -l)
@@ -113,7 +115,6 @@ check "no row is in use" within 1 rows_are 0 used
 monitor_stop
 
 echo "-- loaded and unloaded $cycles times under load"
-processors 0
 begin churn nice -n 19 "$lives" churn 0 1
 mark
 for ((i = 0; i < cycles; i++)); do
@@ -126,7 +127,6 @@ for ((i = 0; i < cycles; i++)); do
 done
 echo "      ($(($(elapsed) / cycles)) ms each)"
 end churn && ended=0 || ended=$?
-processors 1
 check "no operation failed ($(tail -n 1 "$scratch/churn.out"))" test "$ended" -eq 0
 check "nothing is left in the bpf file system" test ! -e /sys/fs/bpf/rdma_intercept
 check "nor in the kernel" within 10 nothing_more "$in_kernel_before"
@@ -220,4 +220,5 @@ check "no ib_uverbs: it says so" fails 'ib_uverbs is not loaded' "$monitor" --on
 check "nothing to unload: it says so" fails 'nothing is loaded' "$monitor" --unload
 modules_in
 check "the kernel has nothing left" within 2 nothing_listed "$before"
+processors 1
 finish

@@ -24,8 +24,7 @@ shown() {
 
 printf '[tenant guests]\nmatch = uid=65534\nqp = 7\n' >"$scratch/policy"
 export RDMA_INTERCEPT_POLICY=$scratch/policy
-"$BUILD_DIRECTORY/rdma_monitor" --keep 2>"$scratch/monitor" &
-monitor=$!
+monitor_start
 collector_start
 has_mode() { "$command" -j status | tr -d ' \n' | grep -q "\"monitor\":{\"mode\":\"\(fentry\|kprobe\)\""; }
 check "the collector finds the monitor" within 20 has_mode
@@ -81,9 +80,7 @@ done
 wait $static || check "the static program ends well" false
 check "when they have ended nobody is uncovered" within 3 knows 0
 
-kill $monitor
-wait $monitor || check "rdma_monitor ends well" false
-"$BUILD_DIRECTORY/rdma_monitor" --unload
+monitor_stop
 no_monitor() { "$command" -j status | tr -d ' \n' | grep -q '"monitor":{"mode":"none"'; }
 check "without a monitor the collector says so" within 5 no_monitor
 finish
