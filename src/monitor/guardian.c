@@ -36,10 +36,10 @@ static const struct part {
 	bool compat;   /* on older kernels the other one is asked instead */
 	bool skipped;  /* now and then, see pins_misses */
 } parts[] = {
-	{ "g_destroy", GUARD_IOCTL, false, true },   { "g_exit", GUARD_IOCTL, false, true },
-	{ "g_ioctl_end", GUARD_IOCTL, false, true }, { "g_commit", GUARD_IOCTL, false, true },
-	{ "g_write", GUARD_WRITE, false, false },    { "g_ioctl_compat", GUARD_IOCTL, true, false },
-	{ "g_ioctl", GUARD_IOCTL, false, false },
+	{ "g_destroy", GUARD_IOCTL, false, true },	{ "g_exit", GUARD_IOCTL, false, true },
+	{ "g_ioctl_end", GUARD_IOCTL, false, true },	{ "g_commit", GUARD_IOCTL, false, true },
+	{ "g_write_end", GUARD_WRITE, false, true },	{ "g_write", GUARD_WRITE, false, false },
+	{ "g_ioctl_compat", GUARD_IOCTL, true, false }, { "g_ioctl", GUARD_IOCTL, false, false },
 };
 enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
 
@@ -60,8 +60,7 @@ struct guardian {
 	unsigned patience; /* times until they are tried again */
 	/* When all was last looked for: */
 	__u64 misses; /* of the programs */
-	__u64 epoch, seeded_ns, looked_ns;
-	__u64 attached_ns; /* when something was last attached */
+	__u64 epoch, seeded_ns;
 };
 
 /* ---- maps */
@@ -427,8 +426,7 @@ static void stray_remove(void *closure, __u64 address)
 	struct guard_charge charge;
 	struct guard_counts *counts;
 
-	if (bpf_map_lookup_elem(strays->charges, &address, &charge) ||
-	    bpf_map_delete_elem(strays->charges, &address) || charge.slot >= GUARD_TENANTS ||
+	if (pins_take(strays->charges, &address, &charge) || charge.slot >= GUARD_TENANTS ||
 	    charge.kind >= KIND_COUNT)
 		return;
 	counts = &strays->guardian->counts[charge.slot];
@@ -444,10 +442,8 @@ static void thread_forget(const struct guardian *guardian, int commands, __u32 t
 	struct guard_command last;
 	struct guard_counts *counts;
 
-	if (!kill((pid_t)thread, 0) || errno != ESRCH ||
-	    bpf_map_lookup_elem(commands, &thread, &last) ||
-	    bpf_map_delete_elem(commands, &thread) || last.state < GUARD_RESERVED ||
-	    last.slot >= GUARD_TENANTS || last.kind >= KIND_COUNT)
+	if (!kill((pid_t)thread, 0) || errno != ESRCH || pins_take(commands, &thread, &last) ||
+	    last.state < GUARD_RESERVED || last.slot >= GUARD_TENANTS || last.kind >= KIND_COUNT)
 		return;
 	counts = &guardian->counts[last.slot];
 	if (last.kind != KIND_mr_bytes)
@@ -487,7 +483,6 @@ static void count_anew(struct guardian *guardian)
 	guardian->misses = misses(guardian);
 	guardian->epoch = guardian->head->epoch;
 	guardian->seeded_ns = guardian->monitor->seeded_ns;
-	guardian->looked_ns = pins_now_ns();
 	threads_forget(guardian);
 	for (unsigned slot = 0; slot < GUARD_TENANTS; slot++)
 		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
@@ -513,22 +508,19 @@ static void count_anew(struct guardian *guardian)
 	close(strays.charges);
 }
 
-/* With the accounting; and while calls may be under way that began before we were attached. */
+/* With the accounting, which looks often while calls may be under way that began before
+ * something was attached. */
 static bool is_due(const struct guardian *guardian)
 {
-	__u64 now = pins_now_ns();
-
 	return guardian->head->epoch != guardian->epoch ||
 	       guardian->monitor->seeded_ns != guardian->seeded_ns ||
-	       misses(guardian) != guardian->misses || any_floats(guardian) ||
-	       ((now - guardian->attached_ns) / 1000000 < PINS_YOUNG_MS &&
-		(now - guardian->looked_ns) / 1000000 > PINS_YOUNG_STEP_MS);
+	       misses(guardian) != guardian->misses || any_floats(guardian);
 }
 
 /* ---- the whole */
 
-/* One of the ways; failing is said in the head. */
-static void match(struct guardian *guardian, const struct ground_wish *wish, __u32 way, bool wanted)
+/* One of the ways; failing is said in the head. True if something was attached or detached. */
+static bool match(struct guardian *guardian, const struct ground_wish *wish, __u32 way, bool wanted)
 {
 	struct guard_head *head = guardian->head;
 	char problem[GUARD_PROBLEM] = "";
@@ -536,34 +528,37 @@ static void match(struct guardian *guardian, const struct ground_wish *wish, __u
 	if (head->ways & way && !wanted) {
 		head->ways &= ~way;
 		detach(guardian, way);
+		return true;
 	}
 	if (!wanted || head->ways & way || guardian->tried & way)
-		return;
+		return false;
 	if (bring(guardian, wish, way, problem, sizeof(problem)) < 0) {
 		detach(guardian, way);
 		guardian->tried |= way;
 		guardian->patience = PATIENCE;
 		memcpy(head->problem, problem, sizeof(problem));
-		return;
+		return true;
 	}
 	head->ways |= way;
-	guardian->attached_ns = pins_now_ns();
+	return true;
 }
 
 /* What is in force is only given up by --unload, but write() as soon as nobody wants it. */
-void guardian_tend(struct guardian *guardian, const struct ground_wish *wish)
+bool guardian_tend(struct guardian *guardian, const struct ground_wish *wish)
 {
 	struct guard_head *head = guardian->head;
 	__u32 wanted = __atomic_load_n(&head->wanted, __ATOMIC_ACQUIRE);
+	bool changed;
 
 	if (guardian->patience && --guardian->patience == 0)
 		guardian->tried = 0;
-	match(guardian, wish, GUARD_IOCTL | GUARD_COMPAT, wanted || head->ways);
+	changed = match(guardian, wish, GUARD_IOCTL | GUARD_COMPAT, wanted || head->ways);
 	if (head->ways)
-		match(guardian, wish, GUARD_WRITE, wanted & GUARD_WRITE);
+		changed |= match(guardian, wish, GUARD_WRITE, wanted & GUARD_WRITE);
 	if ((wanted & ~head->ways) == 0)
 		head->problem[0] = '\0';
 	__atomic_store_n(&head->armed, head->ways != 0, __ATOMIC_SEQ_CST);
 	if (head->armed && is_due(guardian))
 		count_anew(guardian);
+	return changed;
 }

@@ -7,6 +7,7 @@
 #ifndef MONITOR_GUARDIAN_H
 #define MONITOR_GUARDIAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "monitor/ground.h"
@@ -18,8 +19,9 @@ int guardian_open(struct guardian **ret_guardian, const char *directory, char *p
 		  size_t size);
 
 /* A few times a second: does what the collector wants by now. `wish` is what the accounting
- * stands on. What fails is said in the guard's head, for the collector. */
-void guardian_tend(struct guardian *guardian, const struct ground_wish *wish);
+ * stands on. What fails is said in the guard's head, for the collector. True if programs were
+ * attached or detached: calls that were under way then are seen by nobody, see pins_attach. */
+bool guardian_tend(struct guardian *guardian, const struct ground_wish *wish);
 
 /* What is in force stays so. */
 void guardian_close(struct guardian *guardian);

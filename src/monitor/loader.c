@@ -65,7 +65,7 @@ struct loader {
 	__u64 address[MONITOR_HOOKS]; /* as in the head: where each is attached */
 	int keeper;		      /* the lock */
 	__u64 modules, activity;      /* when it was last complete */
-	__u64 attached_ns;	      /* when something was last attached */
+	__u64 attached_ns;	      /* when something was last attached, also of the guard */
 	__u32 listed[GROUND_OFFSETS]; /* offsets that the lists were made with */
 	bool taken_up;		      /* from another who left it */
 	unsigned failures;	      /* to attach, in a row */
@@ -348,8 +348,7 @@ static void ghost_remove(void *closure, __u64 address)
 	const struct loader *loader = ghosts->loader;
 	struct monitor_object ghost;
 
-	if (bpf_map_lookup_elem(ghosts->objects, &address, &ghost) ||
-	    bpf_map_delete_elem(ghosts->objects, &address) || ghost.row >= MONITOR_ROWS ||
+	if (pins_take(ghosts->objects, &address, &ghost) || ghost.row >= MONITOR_ROWS ||
 	    ghost.counter >= MONITOR_COUNTERS)
 		return;
 	if (ghost.flags & MONITOR_DEPTHLESS)
@@ -621,8 +620,9 @@ int loader_tend(struct loader *loader, char *problem, size_t size)
 	if (result < 0 || !loader->guardian)
 		return result;
 	lock = lock_take(CHANGE_LOCK, LOCK_EX);
-	if (pins_is_bpf(loader->directory)) /* nobody has taken everything out by now */
-		guardian_tend(loader->guardian, &loader->wish.ground);
+	if (pins_is_bpf(loader->directory) && /* nobody has taken everything out by now */
+	    guardian_tend(loader->guardian, &loader->wish.ground))
+		loader->attached_ns = pins_now_ns();
 	if (lock >= 0)
 		close(lock);
 	return 0;

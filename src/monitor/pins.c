@@ -125,6 +125,18 @@ void *pins_memory(const char *directory, const char *name, size_t bytes)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
+int pins_take(int map, const void *key, void *ret_value)
+{
+	if (!bpf_map_lookup_and_delete_elem(map, key, ret_value))
+		return 0;
+	if (errno == ENOENT)
+		return -ENOENT;
+	/* Before 5.14, in two steps. */
+	if (bpf_map_lookup_elem(map, key, ret_value) || bpf_map_delete_elem(map, key))
+		return -errno;
+	return 0;
+}
+
 /* ---- links */
 
 int pins_attach(const char *directory, struct bpf_program *prog, const char *pin,

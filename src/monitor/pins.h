@@ -45,8 +45,13 @@ int pins_load(struct bpf_object *object, char *problem, size_t size);
 int pins_map(const char *directory, const char *name);
 void *pins_memory(const char *directory, const char *name, size_t bytes);
 
+/* Takes an entry out of a map: what is in *ret_value is what was deleted. 0 or -errno. */
+int pins_take(int map, const void *key, void *ret_value);
+
 /* Attached and pinned; where the kernel has no links for kprobes, the link is for the caller
- * to keep (otherwise NULL). */
+ * to keep (otherwise NULL). Calls that are in a function while programs are attached to it or
+ * detached end with none of its fexit programs run, also none of those that were there before:
+ * the kernel skips them, and counts no miss. */
 int pins_attach(const char *directory, struct bpf_program *prog, const char *pin,
 		struct bpf_link **ret_link, char *problem, size_t size);
 bool pins_has_link(const char *directory, const char *name);

@@ -14,12 +14,12 @@
  *                                       yes|no" or "PLACE absent"; then the most that it made:
  *                                       "made M killed yes|some|no". Of mr_bytes, M are bytes.
  *                                       By the ioctl, or by write()
- *        intruder failing KIND N        N times wrong: "failed F made M refused R"
+ *        intruder failing KIND N [WAY]  N times wrong: "failed F made M refused R"
  *        intruder unknown               what no kernel knows, and what is no command: "survived"
  * KIND is one of rows[] but cm_id. WAY is one of paths[], ioctl if none is given, or padded: the
  * old command in the ioctl behind attributes that the kernel passes over. The first three then
- * hold what they made until their input ends; at the line "destroy" the first two destroy it:
- * "destroyed M".
+ * hold what they made until their input ends, and failing stays as long; at the line "destroy"
+ * the first two destroy it: "destroyed M".
  */
 #include "raw.h"
 
@@ -542,6 +542,19 @@ static void message_spoil(struct message *message, enum kind kind)
 	}
 }
 
+/* Written: made of what is not there, or too large. */
+static int write_wrong(const struct path *path, enum kind kind, unsigned which)
+{
+	struct parts missing = parts;
+	struct message message;
+
+	missing.pd = missing.cq = missing.channel = NO_HANDLE;
+	message_make(&message, kind, which % 2 ? &missing : &parts);
+	if (which % 2 == 0)
+		message_spoil(&message, kind);
+	return path->send(uverbs, &rows[kind].make, &message, 1) ? 0 : errno;
+}
+
 /* Made of what is not there, by the method or the command; too large; or made and then given
  * back, since its handle cannot be told. */
 static int make_wrong(enum kind kind, unsigned which)
@@ -569,19 +582,21 @@ static int make_wrong(enum kind kind, unsigned which)
 	return call_run(uverbs, &call);
 }
 
-static int failing(enum kind kind, unsigned count)
+static int failing(const struct path *path, enum kind kind, unsigned count)
 {
 	unsigned made = 0, refused = 0, failed = 0;
 
 	prepare(kind);
 	for (unsigned i = 0; i < count; i++) {
-		int error = make_wrong(kind, i);
+		int error = path->native ? make_wrong(kind, i) : write_wrong(path, kind, i);
 
 		made += !error;
 		refused += error == EDQUOT;
 		failed += error && error != EDQUOT;
 	}
 	printf("failed %u made %u refused %u\n", failed, made, refused);
+	while (getchar() != EOF)
+		;
 	return failed == count ? 0 : 1;
 }
 
@@ -750,7 +765,7 @@ static int usage(void)
 {
 	fprintf(stderr, "usage: intruder fill KIND N [WAY] | bytes SIZE N [WAY] |\n"
 			"       storm KIND PROCESSES THREADS [WAY] | flip KIND SECONDS [write] |\n"
-			"       failing KIND N | unknown\n");
+			"       failing KIND N [WAY] | unknown\n");
 	return 2;
 }
 
@@ -785,7 +800,7 @@ int main(int argc, char **argv)
 		return fill(path, kind, first, false);
 	if (is_flip && (path == path_find("ioctl") || path == path_find("write")))
 		return flip_run(kind, of_bytes, !path->native, first);
-	if (argc == 4 && !strcmp(what, "failing"))
-		return failing(kind, first);
+	if (!strcmp(what, "failing") && path != &padded)
+		return failing(path, kind, first);
 	return usage();
 }
