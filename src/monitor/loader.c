@@ -61,12 +61,14 @@ struct loader {
 	struct monitor_head *head;
 	struct monitor_row *rows;
 	struct guardian *guardian; /* NULL: there can be none */
+	struct accounting *object; /* loaded; NULL: not kept, see may_keep */
 	struct attached hook[MONITOR_HOOKS];
 	__u64 address[MONITOR_HOOKS]; /* as in the head: where each is attached */
 	int keeper;		      /* the lock */
 	__u64 modules, activity;      /* when it was last complete */
 	__u64 attached_ns;	      /* when something was last attached, also of the guard */
-	__u32 listed[GROUND_OFFSETS]; /* offsets that the lists were made with */
+	__u32 loaded[GROUND_OFFSETS]; /* offsets that the object was made with, */
+	__u32 listed[GROUND_OFFSETS]; /* and the lists */
 	bool taken_up;		      /* from another who left it */
 	unsigned failures;	      /* to attach, in a row */
 };
@@ -142,7 +144,7 @@ static int remove_all(const char *path)
 	return result;
 }
 
-/* ---- the object: opened once for each change, with the programs that it needs */
+/* ---- the object: the programs, opened for a change */
 
 static struct bpf_program *program(const struct accounting *object, enum monitor_mode mode,
 				   unsigned hook, const char *which)
@@ -496,6 +498,8 @@ static void forget(struct loader *loader)
 	}
 	memset(loader->hook, 0, sizeof(loader->hook));
 	memset(loader->address, 0, sizeof(loader->address));
+	accounting__destroy(loader->object);
+	loader->object = NULL;
 	if (loader->head)
 		munmap(loader->head, sizeof(*loader->head));
 	if (loader->rows)
@@ -528,41 +532,60 @@ static int catch_up(struct loader *loader, char *problem, size_t size)
 	return result;
 }
 
-/* Attaches what is there and not attached, where it is now, and lets go what is not there any
- * more; then counts what was missed. */
-static int attach_missing(struct loader *loader, char *problem, size_t size)
+/* Programs of kprobes are of no module, and hold none: loaded once, they can be attached
+ * whenever their functions come back. Loading is most of the time that this takes. */
+static bool may_keep(const struct loader *loader)
+{
+	return loader->ground.mode == MONITOR_KPROBE;
+}
+
+/* What is to be done of all that can be attached. */
+struct missing {
+	bool hook[MONITOR_HOOKS], exit, lists;
+};
+
+static int object_load(const struct loader *loader, const struct missing *missing,
+		       struct accounting **ret_object, char *problem, size_t size)
 {
 	struct accounting *object = NULL;
-	bool missing[MONITOR_HOOKS], exit_missing = !exit_holds(loader);
-	bool list_missing = loader->ground.iterates && !lists_hold(loader);
 	int result = object_open(loader, &object, problem, size);
 
 	if (result < 0)
 		return result;
 	for (unsigned i = 0; i < MONITOR_HOOKS; i++) {
 		struct bpf_program *entry = program(object, loader->ground.mode, i, "_entry");
+		bool wanted = missing->hook[i] || may_keep(loader);
 
-		missing[i] = loader->ground.hook[i].address && !hook_holds(loader, i);
-		bpf_program__set_autoload(program(object, loader->ground.mode, i, ""), missing[i]);
+		bpf_program__set_autoload(program(object, loader->ground.mode, i, ""), wanted);
 		if (entry)
-			bpf_program__set_autoload(entry, missing[i]);
+			bpf_program__set_autoload(entry, wanted);
 	}
-	bpf_program__set_autoload(object->progs.process_exit, exit_missing);
-	bpf_program__set_autoload(object->progs.seed, list_missing);
-	bpf_program__set_autoload(object->progs.ghosts, list_missing);
+	bpf_program__set_autoload(object->progs.process_exit, missing->exit);
+	bpf_program__set_autoload(object->progs.seed, missing->lists);
+	bpf_program__set_autoload(object->progs.ghosts, missing->lists);
 	result = pins_load(object->obj, problem, size);
-	if (result == 0)
-		result = memory_open(loader, problem, size);
-	if (result == 0 && exit_missing) {
+	if (result < 0)
+		accounting__destroy(object);
+	else
+		*ret_object = object;
+	return result;
+}
+
+static int object_attach(struct loader *loader, const struct accounting *object,
+			 const struct missing *missing, char *problem, size_t size)
+{
+	int result = memory_open(loader, problem, size);
+
+	if (result == 0 && missing->exit) {
 		struct bpf_link *link;
 
 		result = pins_attach(loader->directory, object->progs.process_exit, EXIT_LINK,
 				     &link, problem, size);
 	}
 	for (unsigned i = 0; i < MONITOR_HOOKS && result == 0; i++) {
-		if (missing[i] || !loader->ground.hook[i].address)
+		if (missing->hook[i] || !loader->ground.hook[i].address)
 			hook_detach(loader, i); /* from a module that is gone */
-		if (missing[i])
+		if (missing->hook[i])
 			result = hook_attach(loader, object, i, problem, size);
 	}
 	if (result == 0) {
@@ -570,14 +593,42 @@ static int attach_missing(struct loader *loader, char *problem, size_t size)
 		beat(loader);
 		loader->attached_ns = pins_now_ns();
 	}
-	if (result == 0 && list_missing)
+	if (result == 0 && missing->lists)
 		result = pins_iterator(loader->directory, object->progs.seed, NULL, problem, size);
-	if (result == 0 && list_missing)
+	if (result == 0 && missing->lists)
 		result = pins_iterator(loader->directory, object->progs.ghosts,
 				       object->maps.objects, problem, size);
-	if (result == 0 && list_missing)
+	if (result == 0 && missing->lists)
 		memcpy(loader->listed, loader->ground.offset, sizeof(loader->listed));
-	accounting__destroy(object);
+	return result;
+}
+
+/* Attaches what is there and not attached, where it is now, and lets go what is not there any
+ * more; then counts what was missed. */
+static int attach_missing(struct loader *loader, char *problem, size_t size)
+{
+	struct missing missing = { .exit = !exit_holds(loader),
+				   .lists = loader->ground.iterates && !lists_hold(loader) };
+	struct accounting *object = loader->object;
+	int result = 0;
+
+	for (unsigned i = 0; i < MONITOR_HOOKS; i++)
+		missing.hook[i] = loader->ground.hook[i].address && !hook_holds(loader, i);
+	if (object && (missing.exit || missing.lists ||
+		       memcmp(loader->loaded, loader->ground.offset, sizeof(loader->loaded)))) {
+		accounting__destroy(object); /* not all is in it, or it is for other modules */
+		object = loader->object = NULL;
+	}
+	if (!object) {
+		result = object_load(loader, &missing, &object, problem, size);
+		memcpy(loader->loaded, loader->ground.offset, sizeof(loader->loaded));
+	}
+	if (result == 0)
+		result = object_attach(loader, object, &missing, problem, size);
+	if (may_keep(loader) && result == 0)
+		loader->object = object;
+	else if (object != loader->object)
+		accounting__destroy(object);
 	return result < 0 ? result : catch_up(loader, problem, size);
 }
 
