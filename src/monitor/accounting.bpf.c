@@ -19,6 +19,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 enum {
 	ROWS_OF_PROCESS = 32, /* devices times cgroups */
 	SEED_STEP = 512,      /* objects of one file in one pass */
+	BEING_MADE_NS = 20000000,
 };
 
 struct row_key {
@@ -943,4 +944,19 @@ int ghosts(struct bpf_iter__bpf_map_elem *ctx)
 	if (object->counter != MONITOR_ANNOUNCED && !is_alive(ghost, object))
 		bpf_seq_write(ctx->meta->seq, &ghost, sizeof(ghost));
 	return 0;
+}
+
+/* Called by the loader with an address that ghosts has printed: takes out what is there, unless
+ * that is an object after all, or one just being made, which is in no list yet. Whether it did. */
+SEC("raw_tp")
+int bury(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u64 address = ctx->args[0];
+	struct monitor_object *object = bpf_map_lookup_elem(&objects, &address);
+
+	if (!object || object->counter == MONITOR_ANNOUNCED || is_alive(address, object) ||
+	    bpf_ktime_get_boot_ns() - object->made_ns < BEING_MADE_NS)
+		return 0;
+	object_remove(address);
+	return 1;
 }

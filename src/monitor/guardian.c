@@ -76,7 +76,7 @@ static int object_open(const char *directory, struct guard **ret_object, char *p
 	pins_object(directory, object->obj);
 	/* The accounting's maps are as large as its loader made them. */
 	for (unsigned i = 0; i < sizeof(shared) / sizeof(shared[0]); i++) {
-		int fd = pins_map(directory, shared[i]), result;
+		int fd = pins_open(directory, shared[i]), result;
 
 		result = fd < 0 ? fd :
 				  bpf_map__reuse_fd(
@@ -394,8 +394,8 @@ static __u32 cgroup_tenant(int tenants, __u64 number)
 static void tenancies_write(const struct guardian *guardian)
 {
 	const struct monitor_row *rows = guardian->rows;
-	int tenants = pins_map(guardian->directory, "guard_tenants"),
-	    tenancies = pins_map(guardian->directory, "guard_tenancies");
+	int tenants = pins_open(guardian->directory, "guard_tenants"),
+	    tenancies = pins_open(guardian->directory, "guard_tenancies");
 	struct guard_tenancy tenancy = { .epoch = guardian->head->epoch }, known;
 
 	for (unsigned i = 1; i < MONITOR_ROWS && tenants >= 0 && tenancies >= 0; i++) {
@@ -426,8 +426,8 @@ static void stray_remove(void *closure, __u64 address)
 	struct guard_charge charge;
 	struct guard_counts *counts;
 
-	if (pins_take(strays->charges, &address, &charge) || charge.slot >= GUARD_TENANTS ||
-	    charge.kind >= KIND_COUNT)
+	if (bpf_map_lookup_and_delete_elem(strays->charges, &address, &charge) ||
+	    charge.slot >= GUARD_TENANTS || charge.kind >= KIND_COUNT)
 		return;
 	counts = &strays->guardian->counts[charge.slot];
 	__atomic_fetch_sub(&counts->used[charge.kind], 1, __ATOMIC_SEQ_CST);
@@ -442,7 +442,8 @@ static void thread_forget(const struct guardian *guardian, int commands, __u32 t
 	struct guard_command last;
 	struct guard_counts *counts;
 
-	if (!kill((pid_t)thread, 0) || errno != ESRCH || pins_take(commands, &thread, &last) ||
+	if (!kill((pid_t)thread, 0) || errno != ESRCH ||
+	    bpf_map_lookup_and_delete_elem(commands, &thread, &last) ||
 	    last.state < GUARD_RESERVED || last.slot >= GUARD_TENANTS || last.kind >= KIND_COUNT)
 		return;
 	counts = &guardian->counts[last.slot];
@@ -455,7 +456,7 @@ static void thread_forget(const struct guardian *guardian, int commands, __u32 t
 
 static void threads_forget(const struct guardian *guardian)
 {
-	int commands = pins_map(guardian->directory, "guard_commands");
+	int commands = pins_open(guardian->directory, "guard_commands");
 	__u32 thread, before, *at = NULL;
 
 	while (commands >= 0 && !bpf_map_get_next_key(commands, at, &thread)) {
@@ -475,7 +476,7 @@ static void threads_forget(const struct guardian *guardian)
 static void count_anew(struct guardian *guardian)
 {
 	static __s64 floating[GUARD_TENANTS][KIND_COUNT];
-	struct strays strays = { guardian, pins_map(guardian->directory, "guard_charges") };
+	struct strays strays = { guardian, pins_open(guardian->directory, "guard_charges") };
 
 	if (strays.charges < 0)
 		return;

@@ -189,7 +189,7 @@ static int object_open(const struct loader *loader, struct accounting **ret_obje
 static int head_make(struct loader *loader, char *problem, size_t size)
 {
 	struct monitor_head *head = loader->head;
-	int vacant = pins_map(loader->directory, "vacant"), result = 0;
+	int vacant = pins_open(loader->directory, "vacant"), result = 0;
 	__u32 left;
 
 	/* Somebody may have been killed here before. */
@@ -313,50 +313,20 @@ static int seed(struct loader *loader, char *problem, size_t size)
 	return pins_fail(-EOVERFLOW, problem, size, "what is there has no end");
 }
 
-static void row_uncharge(struct monitor_row *row, const struct monitor_object *object)
-{
-	static const struct {
-		unsigned counter, size, size2;
-	} sizes[] = {
-		{ KIND_mr, KIND_mr_bytes, MONITOR_COUNTERS },
-		{ KIND_cq, KIND_cqe, MONITOR_COUNTERS },
-		{ KIND_qp, KIND_send_wr, KIND_recv_wr },
-		{ MONITOR_other, KIND_dm_bytes, MONITOR_COUNTERS },
-	};
-
-	__atomic_fetch_add(&row->gone[object->counter], 1, __ATOMIC_SEQ_CST);
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		if (sizes[i].counter != object->counter)
-			continue;
-		__atomic_fetch_add(&row->gone[sizes[i].size], object->size, __ATOMIC_SEQ_CST);
-		if (sizes[i].size2 < MONITOR_COUNTERS)
-			__atomic_fetch_add(&row->gone[sizes[i].size2], object->size2,
-					   __ATOMIC_SEQ_CST);
-	}
-	__atomic_fetch_sub(&row->live, 1, __ATOMIC_SEQ_CST);
-}
-
 struct ghosts {
-	const struct loader *loader;
-	int objects; /* the map */
+	int bury; /* the program */
 	unsigned removed;
 };
 
-/* An object whose end was not seen; only a gap in the watching leaves any. As in the kernel,
- * whoever deletes the key has the rest to do. */
+/* An object whose end was not seen; only a gap in the watching leaves any. In the kernel, since
+ * here another object could come to be there between a look at it and its removal. */
 static void ghost_remove(void *closure, __u64 address)
 {
 	struct ghosts *ghosts = closure;
-	const struct loader *loader = ghosts->loader;
-	struct monitor_object ghost;
+	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = &address, .ctx_size_in = sizeof(address));
 
-	if (pins_take(ghosts->objects, &address, &ghost) || ghost.row >= MONITOR_ROWS ||
-	    ghost.counter >= MONITOR_COUNTERS)
-		return;
-	if (ghost.flags & MONITOR_DEPTHLESS)
-		__atomic_fetch_sub(&loader->head->depthless, 1, __ATOMIC_SEQ_CST);
-	row_uncharge(&loader->rows[ghost.row], &ghost);
-	ghosts->removed++;
+	if (!bpf_prog_test_run_opts(ghosts->bury, &run) && run.retval)
+		ghosts->removed++;
 }
 
 /* Rows of processes whose end was not seen. */
@@ -409,17 +379,15 @@ static void rows_vacate(struct loader *loader, int owners, int vacant)
 /* Finds what was missed, and removes what is there no more. */
 static int reconcile(struct loader *loader, char *problem, size_t size)
 {
-	int objects = pins_map(loader->directory, "objects"),
-	    owners = pins_map(loader->directory, "owners"),
-	    vacant = pins_map(loader->directory, "vacant");
+	int owners = pins_open(loader->directory, "owners"),
+	    vacant = pins_open(loader->directory, "vacant");
+	struct ghosts ghosts = { .bury = pins_open(loader->directory, "bury") };
 	int result = seed(loader, problem, size);
 
-	if (result == 0 && (objects < 0 || owners < 0 || vacant < 0))
-		result = pins_fail(-ENOENT, problem, size, "%s: maps are missing",
+	if (result == 0 && (ghosts.bury < 0 || owners < 0 || vacant < 0))
+		result = pins_fail(-ENOENT, problem, size, "%s: something is missing",
 				   loader->directory);
 	if (result == 0) {
-		struct ghosts ghosts = { loader, objects, 0 };
-
 		pins_iterate_twice(loader->directory, "ghosts", ghost_remove, &ghosts);
 		/* Another object may be where one of them was. */
 		if (ghosts.removed)
@@ -429,8 +397,8 @@ static int reconcile(struct loader *loader, char *problem, size_t size)
 		rows_vacate(loader, owners, vacant);
 		loader->head->seeded_ns = pins_now_ns();
 	}
-	if (objects >= 0)
-		close(objects);
+	if (ghosts.bury >= 0)
+		close(ghosts.bury);
 	if (owners >= 0)
 		close(owners);
 	if (vacant >= 0)
@@ -563,6 +531,7 @@ static int object_load(const struct loader *loader, const struct missing *missin
 	bpf_program__set_autoload(object->progs.process_exit, missing->exit);
 	bpf_program__set_autoload(object->progs.seed, missing->lists);
 	bpf_program__set_autoload(object->progs.ghosts, missing->lists);
+	bpf_program__set_autoload(object->progs.bury, missing->lists);
 	result = pins_load(object->obj, problem, size);
 	if (result < 0)
 		accounting__destroy(object);
@@ -593,6 +562,8 @@ static int object_attach(struct loader *loader, const struct accounting *object,
 		beat(loader);
 		loader->attached_ns = pins_now_ns();
 	}
+	if (result == 0 && missing->lists)
+		result = pins_program(loader->directory, object->progs.bury, problem, size);
 	if (result == 0 && missing->lists)
 		result = pins_iterator(loader->directory, object->progs.seed, NULL, problem, size);
 	if (result == 0 && missing->lists)

@@ -105,7 +105,7 @@ int pins_load(struct bpf_object *object, char *problem, size_t size)
 	return 0;
 }
 
-int pins_map(const char *directory, const char *name)
+int pins_open(const char *directory, const char *name)
 {
 	char path[PATH_MAX];
 
@@ -115,7 +115,7 @@ int pins_map(const char *directory, const char *name)
 
 void *pins_memory(const char *directory, const char *name, size_t bytes)
 {
-	int fd = pins_map(directory, name);
+	int fd = pins_open(directory, name);
 	void *memory = MAP_FAILED;
 
 	if (fd >= 0) {
@@ -123,18 +123,6 @@ void *pins_memory(const char *directory, const char *name, size_t bytes)
 		close(fd);
 	}
 	return memory == MAP_FAILED ? NULL : memory;
-}
-
-int pins_take(int map, const void *key, void *ret_value)
-{
-	if (!bpf_map_lookup_and_delete_elem(map, key, ret_value))
-		return 0;
-	if (errno == ENOENT)
-		return -ENOENT;
-	/* Before 5.14, in two steps. */
-	if (bpf_map_lookup_elem(map, key, ret_value) || bpf_map_delete_elem(map, key))
-		return -errno;
-	return 0;
 }
 
 /* ---- links */
@@ -199,6 +187,19 @@ __u64 pins_misses(const char *directory, const char *name)
 }
 
 /* ---- iterators */
+
+int pins_program(const char *directory, struct bpf_program *prog, char *problem, size_t size)
+{
+	char path[PATH_MAX];
+	int result;
+
+	pins_path(directory, "", bpf_program__name(prog), path);
+	unlink(path);
+	result = bpf_program__pin(prog, path);
+	return result < 0 ? pins_fail(result, problem, size, "%s: %s", bpf_program__name(prog),
+				      strerror(-result)) :
+			    0;
+}
 
 int pins_iterator(const char *directory, struct bpf_program *prog, const struct bpf_map *map,
 		  char *problem, size_t size)

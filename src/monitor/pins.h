@@ -41,12 +41,9 @@ void pins_path(const char *directory, const char *kind, const char *name, char r
 void pins_object(const char *directory, struct bpf_object *object);
 int pins_load(struct bpf_object *object, char *problem, size_t size);
 
-/* A map's descriptor, or -errno; its memory, or NULL. */
-int pins_map(const char *directory, const char *name);
+/* A map's or a program's descriptor, or -errno; a map's memory, or NULL. */
+int pins_open(const char *directory, const char *name);
 void *pins_memory(const char *directory, const char *name, size_t bytes);
-
-/* Takes an entry out of a map: what is in *ret_value is what was deleted. 0 or -errno. */
-int pins_take(int map, const void *key, void *ret_value);
 
 /* Attached and pinned; where the kernel has no links for kprobes, the link is for the caller
  * to keep (otherwise NULL). Calls that are in a function while programs are attached to it or
@@ -62,6 +59,9 @@ void pins_unlink(const char *directory, const char *name);
  * thread was preempted in it, and counts that.
  */
 __u64 pins_misses(const char *directory, const char *name);
+
+/* A program that nothing calls but us. */
+int pins_program(const char *directory, struct bpf_program *prog, char *problem, size_t size);
 
 /* An iterator, of tasks' files or (map) of a map; runs when it is read, to its end. */
 int pins_iterator(const char *directory, struct bpf_program *prog, const struct bpf_map *map,
