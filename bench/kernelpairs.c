@@ -19,14 +19,14 @@ static struct ibv_cq *cq;
 static struct ibv_qp *qp;
 static char memory[4096];
 
-static struct ibv_qp *qp_make(void)
+static struct ibv_qp *qp_make(unsigned send, unsigned receive)
 {
 	struct ibv_qp_init_attr attr = {
 		.send_cq = cq,
 		.recv_cq = cq,
 		.qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = 16,
-			 .max_recv_wr = 16,
+		.cap = { .max_send_wr = send,
+			 .max_recv_wr = receive,
 			 .max_send_sge = 1,
 			 .max_recv_sge = 1 },
 	};
@@ -34,11 +34,22 @@ static struct ibv_qp *qp_make(void)
 	return ibv_create_qp(pd, &attr);
 }
 
-static int do_qp(void)
+static int qp_pair(unsigned send, unsigned receive)
 {
-	struct ibv_qp *made = qp_make();
+	struct ibv_qp *made = qp_make(send, receive);
 
 	return made ? ibv_destroy_qp(made) : -1;
+}
+
+/* With the queues of a usual program. */
+static int do_qp(void)
+{
+	return qp_pair(64, 64);
+}
+
+static int do_small_qp(void)
+{
+	return qp_pair(16, 16);
 }
 
 static int do_mr(void)
@@ -102,6 +113,7 @@ static const struct {
 	int (*run)(void);
 } operations[] = {
 	{ "qp", do_qp },
+	{ "small_qp", do_small_qp },
 	{ "mr", do_mr },
 	{ "pd", do_pd },
 	{ "cq", do_cq },
@@ -146,7 +158,7 @@ int main(int argc, char **argv)
 	}
 	pd = ibv_alloc_pd(context);
 	cq = ibv_create_cq(context, 64, NULL, NULL, 0);
-	qp = pd && cq ? qp_make() : NULL;
+	qp = pd && cq ? qp_make(16, 16) : NULL;
 	for (unsigned i = 0; qp && i < sizeof(operations) / sizeof(operations[0]) && count > 0; i++)
 		if (!strcmp(argv[1], operations[i].name))
 			return measure(operations[i].run, count);
