@@ -2,6 +2,7 @@
 /* Drivers, scenarios and what they may ask; see harness.h. */
 #include "harness.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -300,6 +301,75 @@ void log_clear(void)
 {
 	unlink(log_path);
 	unlink(stderr_path);
+}
+
+/* Processor time of the session in clock ticks, without our own. Returns whether any process
+ * other than this one is runnable. */
+static bool session_ticks(uint64_t *ret_ticks)
+{
+	DIR *processes = opendir("/proc");
+	pid_t session = getsid(0), self = getpid();
+	bool runnable = false;
+	struct dirent *entry;
+
+	*ret_ticks = 0;
+	while (processes && (entry = readdir(processes))) {
+		unsigned long long user, system;
+		char path[300], text[1024], state, *rest;
+		pid_t process = atoi(entry->d_name);
+		ssize_t length;
+		int fd, its_session;
+
+		if (process <= 0 || process == self)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s/stat", entry->d_name);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		length = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+		if (fd >= 0)
+			close(fd);
+		text[length < 0 ? 0 : length] = '\0';
+		rest = strrchr(text, ')'); /* a command's name may hold anything */
+		if (!rest || sscanf(rest + 1, " %c %*d %*d %d %*d %*d %*u %*u %*u %*u %*u %llu %llu",
+				    &state, &its_session, &user, &system) != 4 ||
+		    its_session != session)
+			continue;
+		*ret_ticks += user + system;
+		runnable |= state == 'R' || state == 'D';
+	}
+	if (processes)
+		closedir(processes);
+	return runnable;
+}
+
+bool waiting_goes_on(struct waiting *waiting)
+{
+	enum { STILL_SECONDS = 30, PATIENCE_CPU_SECONDS = 300, REPORT_SECONDS = 20 };
+	double now = seconds_now();
+	uint64_t ticks;
+	bool runnable;
+
+	usleep(waiting->steps++ < 100 ? 500 : 5000);
+	if (waiting->steps == 1)
+		waiting->begin = waiting->looked = waiting->moved = now;
+	if (now < waiting->looked + 1)
+		return true;
+	runnable = session_ticks(&ticks);
+	if (waiting->looked == waiting->begin)
+		waiting->ticks_at_begin = ticks;
+	waiting->looked = now;
+	/* The dead take their ticks with them: any change is movement. */
+	if (runnable || ticks != waiting->ticks)
+		waiting->moved = now;
+	if (ticks < waiting->ticks)
+		waiting->ticks_at_begin = ticks;
+	waiting->ticks = ticks;
+	if (now > waiting->begin + REPORT_SECONDS && !waiting->reported && waiting->for_what) {
+		printf("%s:%d: still waiting after %d s: %s\n", waiting->file, waiting->line,
+		       REPORT_SECONDS, waiting->for_what);
+		waiting->reported = true;
+	}
+	return now < waiting->moved + STILL_SECONDS &&
+	       ticks - waiting->ticks_at_begin < PATIENCE_CPU_SECONDS * (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
 double seconds_now(void)

@@ -21,6 +21,35 @@
 __attribute__((format(printf, 5, 6))) bool check_one(bool good, const char *file, int line,
 						      const char *text, const char *format, ...);
 
+/*
+ * Waits until CONDITION holds, and checks it. The wait has no time limit that a busy machine could
+ * miss: it ends when the test stands still (see waiting_goes_on), and says what it waited for.
+ */
+#define EVENTUALLY(condition, ...)                                                                 \
+	({                                                                                         \
+		struct waiting waiting_ = { .for_what = #condition, .file = __FILE__, .line = __LINE__ }; \
+		bool good_;                                                                        \
+		while (!(good_ = (condition)) && waiting_goes_on(&waiting_))                       \
+			;                                                                          \
+		CHECK(good_, __VA_ARGS__);                                                         \
+	})
+
+/*
+ * One step of a wait: sleeps a moment. Returns false when it makes no sense to wait any longer:
+ * for STILL_SECONDS no process of this session was runnable or used processor time, or the
+ * session has used PATIENCE_CPU_SECONDS of processor time since the wait began. Zero-initialise
+ * the structure; the named fields are optional.
+ */
+struct waiting {
+	const char *for_what, *file;
+	int line;
+	unsigned steps;
+	bool reported;
+	double begin, looked, moved;  /* seconds_now() */
+	uint64_t ticks, ticks_at_begin; /* processor time of the session */
+};
+bool waiting_goes_on(struct waiting *waiting);
+
 /* How many failed in this process so far: for a child that ends by _exit. */
 unsigned checks_failed(void);
 
