@@ -48,6 +48,69 @@ unsigned checks_failed(void)
 	return failures;
 }
 
+/* ---- cases */
+
+static struct {
+	const char *only, *name;
+	bool list;
+	unsigned failures_before, checks_before, passed, failed;
+} cases;
+
+/*
+ * A test of the harness: TEST_BREAK=PROGRAM:fail or PROGRAM:hang makes that program end without
+ * cleaning up, or never, in the middle of its work. Only that test may turn red.
+ */
+static void break_if_asked(void)
+{
+	const char *wish = getenv("TEST_BREAK");
+	size_t length = strlen(program_invocation_short_name);
+
+	if (!wish || strncmp(wish, program_invocation_short_name, length) || wish[length] != ':')
+		return;
+	printf("TEST_BREAK=%s\n", wish);
+	fflush(stdout);
+	if (!strcmp(wish + length, ":fail"))
+		_exit(EXIT_FAILED);
+	for (;;)
+		pause();
+}
+
+bool case_begin(const char *case_name)
+{
+	if (cases.list)
+		puts(case_name);
+	if (cases.list || (cases.only && strcmp(cases.only, case_name)))
+		return false;
+	cases.name = case_name;
+	cases.checks_before = checks;
+	cases.failures_before = failures;
+	return true;
+}
+
+bool case_end(void)
+{
+	unsigned bad = failures - cases.failures_before;
+
+	printf("%s  %s (%u checks, %u failed)\n", bad ? "FAIL" : "ok  ", cases.name,
+	       checks - cases.checks_before, bad);
+	*(bad ? &cases.failed : &cases.passed) += 1;
+	break_if_asked();
+	return false;
+}
+
+static int cases_result(void)
+{
+	if (cases.list)
+		return 0;
+	if (cases.passed + cases.failed > 0)
+		printf("%u passed, %u failed\n", cases.passed, cases.failed);
+	else if (cases.only)
+		printf("%s: no such case: --list prints the names\n", cases.only);
+	else
+		printf("%u checks, %u failed\n", checks, failures);
+	return failures || (cases.only && !cases.passed) ? EXIT_FAILED : 0;
+}
+
 void skip(const char *format, ...)
 {
 	va_list arguments;
@@ -124,8 +187,7 @@ static int drive(void (*driver)(void))
 	names_make(base);
 	atexit(clean_up);
 	driver();
-	printf("%u checks, %u failed\n", checks, failures);
-	return failures ? EXIT_FAILED : 0;
+	return cases_result();
 }
 
 int harness_main(int argc, char **argv, const struct scenario *scenarios, void (*driver)(void))
@@ -133,7 +195,11 @@ int harness_main(int argc, char **argv, const struct scenario *scenarios, void (
 	char scenario[128], *argument;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc < 2)
+	if (argc == 2 && !strcmp(argv[1], "--list"))
+		cases.list = true;
+	else if (argc == 3 && !strcmp(argv[1], "--only"))
+		cases.only = argv[2];
+	if (argc < 2 || cases.list || cases.only)
 		return drive(driver);
 	names_make(environment("HARNESS_DIRECTORY"));
 	snprintf(scenario, sizeof(scenario), "%s", argv[1]);
@@ -196,7 +262,10 @@ static pid_t start(const char *scenario, const char *settings, bool preloaded)
 
 pid_t spawn_start(const char *scenario, const char *settings)
 {
-	return start(scenario, settings, true);
+	pid_t pid = start(scenario, settings, true);
+
+	break_if_asked();
+	return pid;
 }
 
 int spawn_wait(pid_t pid)

@@ -50,6 +50,16 @@ struct waiting {
 };
 bool waiting_goes_on(struct waiting *waiting);
 
+/*
+ * A part of a driver that can be run alone: CASE("name") { ... }, or RUN(function). The driver's
+ * "--list" prints the names and "--only NAME" runs one of them, so a case must not need what an
+ * earlier case did. Code outside of cases runs always.
+ */
+#define CASE(name) for (bool case_ = case_begin(name); case_; case_ = case_end())
+#define RUN(function) CASE(#function) function()
+bool case_begin(const char *name);
+bool case_end(void); /* returns false */
+
 /* How many failed in this process so far: for a child that ends by _exit. */
 unsigned checks_failed(void);
 
@@ -58,7 +68,7 @@ struct scenario {
 	void (*run)(const char *argument); /* in the child; "" if none was given */
 };
 
-/* main() of a test program: the driver, or one scenario of the table. */
+/* main() of a test program: the driver (with --list or --only NAME), or one scenario of the table. */
 int harness_main(int argc, char **argv, const struct scenario *scenarios, void (*driver)(void));
 
 /* SKIP: the driver says why and the program ends with 77. */

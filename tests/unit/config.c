@@ -126,10 +126,10 @@ static void other_settings(void)
 
 static void driver(void)
 {
-	qp_limits();
-	mr_limits();
-	any_limits();
-	other_settings();
+	RUN(qp_limits);
+	RUN(mr_limits);
+	RUN(any_limits);
+	RUN(other_settings);
 }
 
 int main(int argc, char **argv)

@@ -88,9 +88,9 @@ static void kinds_of_object(void)
 
 static void driver(void)
 {
-	random_walk();
-	owners();
-	kinds_of_object();
+	RUN(random_walk);
+	RUN(owners);
+	RUN(kinds_of_object);
 }
 
 int main(int argc, char **argv)

@@ -147,12 +147,12 @@ static void driver(void)
 	join(&ledger);
 	device = (unsigned)ledger_device(&ledger, "rxe0");
 	CHECK(device == 1 && !strcmp(ledger_device_name(&ledger, device), "rxe0"));
-	limits_of_each_scope();
-	all_or_nothing();
-	noticing();
-	deferring();
-	many_devices();
-	leaving();
+	RUN(limits_of_each_scope);
+	RUN(all_or_nothing);
+	RUN(noticing);
+	RUN(deferring);
+	RUN(many_devices);
+	RUN(leaving);
 }
 
 int main(int argc, char **argv)

@@ -839,19 +839,19 @@ static void driver(void)
 {
 	if (!mkdtemp(directory))
 		abort();
-	values();
-	every_kind_has_its_keys();
-	mistakes();
-	bad_matches();
-	strange_files();
-	bounds();
-	several_files();
-	labels();
-	matching();
-	commands();
-	merging();
-	round_trips();
-	example();
+	RUN(values);
+	RUN(every_kind_has_its_keys);
+	RUN(mistakes);
+	RUN(bad_matches);
+	RUN(strange_files);
+	RUN(bounds);
+	RUN(several_files);
+	RUN(labels);
+	RUN(matching);
+	RUN(commands);
+	RUN(merging);
+	RUN(round_trips);
+	RUN(example);
 	clean_up();
 }
 

@@ -761,18 +761,18 @@ static void this_kernel(void)
 
 static void driver(void)
 {
-	files();
-	bad_directories();
-	own_process();
-	threads();
-	heirs();
-	late();
-	full();
-	races();
-	good_messages();
-	outcomes();
-	garbage();
-	this_kernel();
+	RUN(files);
+	RUN(bad_directories);
+	RUN(own_process);
+	RUN(threads);
+	RUN(heirs);
+	RUN(late);
+	RUN(full);
+	RUN(races);
+	RUN(good_messages);
+	RUN(outcomes);
+	RUN(garbage);
+	RUN(this_kernel);
 }
 
 int main(int argc, char **argv)
