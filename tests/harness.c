@@ -2,7 +2,6 @@
 /* Drivers, scenarios and what they may ask; see harness.h. */
 #include "harness.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -17,6 +16,7 @@
 
 #include "ledger/ledger.h"
 #include "ledger/view.h"
+#include "session.h"
 
 enum { EXIT_FAILED = 1, EXIT_SKIPPED = 77 };
 
@@ -180,8 +180,10 @@ static void clean_up(void)
 
 static int drive(void (*driver)(void))
 {
-	char base[] = "/tmp/rdma_test.XXXXXX";
+	const char *temporary = getenv("TMPDIR");
+	char base[64];
 
+	snprintf(base, sizeof(base), "%s/rdma_test.XXXXXX", temporary ? temporary : "/tmp");
 	if (!mkdtemp(base))
 		abort();
 	names_make(base);
@@ -372,44 +374,6 @@ void log_clear(void)
 	unlink(stderr_path);
 }
 
-/* Processor time of the session in clock ticks, without our own. Returns whether any process
- * other than this one is runnable. */
-static bool session_ticks(uint64_t *ret_ticks)
-{
-	DIR *processes = opendir("/proc");
-	pid_t session = getsid(0), self = getpid();
-	bool runnable = false;
-	struct dirent *entry;
-
-	*ret_ticks = 0;
-	while (processes && (entry = readdir(processes))) {
-		unsigned long long user, system;
-		char path[300], text[1024], state, *rest;
-		pid_t process = atoi(entry->d_name);
-		ssize_t length;
-		int fd, its_session;
-
-		if (process <= 0 || process == self)
-			continue;
-		snprintf(path, sizeof(path), "/proc/%s/stat", entry->d_name);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		length = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
-		if (fd >= 0)
-			close(fd);
-		text[length < 0 ? 0 : length] = '\0';
-		rest = strrchr(text, ')'); /* a command's name may hold anything */
-		if (!rest || sscanf(rest + 1, " %c %*d %*d %d %*d %*d %*u %*u %*u %*u %*u %llu %llu",
-				    &state, &its_session, &user, &system) != 4 ||
-		    its_session != session)
-			continue;
-		*ret_ticks += user + system;
-		runnable |= state == 'R' || state == 'D';
-	}
-	if (processes)
-		closedir(processes);
-	return runnable;
-}
-
 bool waiting_goes_on(struct waiting *waiting)
 {
 	enum { STILL_SECONDS = 30, PATIENCE_CPU_SECONDS = 300, REPORT_SECONDS = 20 };
@@ -422,7 +386,7 @@ bool waiting_goes_on(struct waiting *waiting)
 		waiting->begin = waiting->looked = waiting->moved = now;
 	if (now < waiting->looked + 1)
 		return true;
-	runnable = session_ticks(&ticks);
+	runnable = session_ticks(getsid(0), &ticks);
 	if (waiting->looked == waiting->begin)
 		waiting->ticks_at_begin = ticks;
 	waiting->looked = now;

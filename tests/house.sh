@@ -83,7 +83,7 @@ diff "$work/wanted" "$work/exported" || fail "the exports differ from the rows o
 cp -r src "$work/src"
 echo 'KIND(house_test, COUNT, "a kind that only this test knows")' >>"$work/src/ledger/kinds.def"
 gcc -std=gnu11 -D_GNU_SOURCE -Wall -Werror -I"$work/src" -Itests -o "$work/kinds" tests/unit/kinds.c \
-	tests/harness.c "$work"/src/{base,ledger,proto}/*.c "$work"/src/intercept/{config,handles}.c
+	tests/{harness,session}.c "$work"/src/{base,ledger,proto}/*.c "$work"/src/intercept/{config,handles}.c
 before=$(wc -w <<<"$kinds")
 KINDS_DEF=$work/src/ledger/kinds.def "$work/kinds" | tee "$work/output" | grep 'failed:' || true
 if ! grep -qx "$((before + 1)) kinds" "$work/output" || ! grep -q ', 0 failed$' "$work/output"; then

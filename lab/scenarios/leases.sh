@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Leases on a real device: 64 processes of 4 tenants against their limits and the
 # kernel's counts, limits that change while they work, and the collector killed.
+# processors: 2
 set -euo pipefail
 . lab/lib.sh
 # The program is linked with the stand-in; here it gets the real libraries.

@@ -45,13 +45,13 @@ owner_has() { [ "$("$rows" "${process[owner]}" 2>/dev/null | sums qp | tee "$scr
 processors 0 # hooks come and go in all that follows
 
 echo "-- a reader of events that sleeps"
-within 10 nothing_more 0 || true # what was unloaded before may still be on its way out
+eventually nothing_more 0 || true # what was unloaded before may still be on its way out
 in_kernel_before=$(in_kernel | wc -l)
 monitor_start
 begin events "$monitor" --events -j
 sleep 0.5
 owner_begin 1
-check "events arrive" within 5 grep -q '"event":"made","pid":'"${process[owner]}"',.*"kind":"qp"' "$scratch/events.out"
+check "events arrive" eventually grep -q '"event":"made","pid":'"${process[owner]}"',.*"kind":"qp"' "$scratch/events.out"
 for name in many more; do
 	begin $name "$BUILD_DIRECTORY/lab/objects" hold 3000
 done
@@ -62,15 +62,15 @@ check "12,000 objects are counted" test "$("$rows" "${process[many]}" | sums qp 
 kill -STOP "${process[events]}"
 killed many
 killed more
-check "while it sleeps they go, and are uncharged" within 2 rows_are "$("$rows" "${process[owner]}")"
+check "while it sleeps they go, and are uncharged" eventually rows_are "$("$rows" "${process[owner]}")"
 begin many "$BUILD_DIRECTORY/lab/objects" hold 300
 says many holding
 check "others come, and are counted" rows_equal_kernel "$before"
 check "events were dropped ($("$rows" head | sums dropped))" bash -c "'$monitor' --once -j | grep -q '\"dropped_events\":[1-9]'"
 kill -CONT "${process[events]}"
-check "awake, the reader says so" within 5 grep -q '^rdma_monitor: [1-9][0-9]* events were dropped' "$scratch/events.out"
+check "awake, the reader says so" eventually grep -q '^rdma_monitor: [1-9][0-9]* events were dropped' "$scratch/events.out"
 tell owner +1
-check "and reads on" within 5 bash -c "[ \$(grep -c '\"pid\":${process[owner]},.*\"kind\":\"qp\"' '$scratch/events.out') -eq 2 ]"
+check "and reads on" eventually bash -c "[ \$(grep -c '\"pid\":${process[owner]},.*\"kind\":\"qp\"' '$scratch/events.out') -eq 2 ]"
 kill "${process[events]}"
 check "it ends well" end events
 killed many
@@ -109,9 +109,9 @@ soon $patience "and counts" owner_has 40
 keeper=$second
 tell owner -40
 says owner '^ok 0$'
-check "as the kernel lists it" within 1 rows_equal_kernel "$before"
+check "as the kernel lists it" eventually rows_equal_kernel "$before"
 end owner
-check "no row is in use" within 1 rows_are 0 used
+check "no row is in use" eventually rows_are 0 used
 monitor_stop
 
 echo "-- loaded and unloaded $cycles times under load"
@@ -129,8 +129,8 @@ echo "      ($(($(elapsed) / cycles)) ms each)"
 end churn && ended=0 || ended=$?
 check "no operation failed ($(tail -n 1 "$scratch/churn.out"))" test "$ended" -eq 0
 check "nothing is left in the bpf file system" test ! -e /sys/fs/bpf/rdma_intercept
-check "nor in the kernel" within 10 nothing_more "$in_kernel_before"
-check "the kernel has nothing left" within 2 nothing_listed "$before"
+check "nor in the kernel" eventually nothing_more "$in_kernel_before"
+check "the kernel has nothing left" eventually nothing_listed "$before"
 
 echo "-- modules that come and go"
 monitor_start --hooks kprobe
@@ -147,7 +147,7 @@ owner_begin 5
 soon 1000 "when they are back, it counts again" owner_has 5
 check "contexts as well" test "$("$rows" "${process[owner]}" | sums ctx)" = 'ctx 1'
 end owner
-check "up and down" within 1 rows_are ''
+check "up and down" eventually rows_are ''
 monitor_stop
 if [ -n "$lasting" ]; then
 	monitor_start --hooks fentry
@@ -157,7 +157,7 @@ else
 	echo "      (this kernel has no fentry for modules)"
 	check "and says so" fails 'does not describe the function' "$monitor" --once --hooks fentry
 fi
-check "unloaded, modules may go, in a moment" within 5 rmmod rdma_ucm
+check "unloaded, modules may go, in a moment" eventually rmmod rdma_ucm
 monitor_start
 owner_begin 1
 check "without rdma_ucm, nothing is said of identifiers" bash -c "'$monitor' --once -j | grep -q '\"cm_id\":null'"
@@ -169,7 +169,7 @@ says ways '^{'
 ways_have() { [ "$("$rows" "${process[ways]}" | sums cm_id | tee "$scratch/rows")" = 'cm_id 5' ]; }
 soon 1000 "with the module that came late, they are counted" ways_have
 tell ways destroy
-check "and uncounted" within 1 rows_are '' "${process[ways]}"
+check "and uncounted" eventually rows_are '' "${process[ways]}"
 end ways
 monitor_stop
 
@@ -188,7 +188,7 @@ check "the kernel's own list takes their place" by_netlink "$module"
 monitor_start
 check "and is kept up to date" owner_has 4
 tell owner +2
-check "every second" within 3 owner_has 6
+check "every second" eventually owner_has 6
 tell owner -2
 kill "$keeper"
 check "it ends well" wait "$keeper"
@@ -207,9 +207,9 @@ check "no types: the list again, and how to help" by_netlink '--btf'
 by_kprobes() { "$rows" head 2>/dev/null | tee "$scratch/rows" | grep -q 'mode kprobe observed 0x[1-9a-f]'; }
 apart "$monitor" --keep --btf "$scratch/vmlinux.btf" >>"$scratch/monitor" 2>&1 &
 keeper=$!
-check "with a file of types it counts by kprobes" within 20 by_kprobes
+check "with a file of types it counts by kprobes" eventually by_kprobes
 tell owner +2
-check "not what was there before, but what is made" within 3 owner_has 2
+check "not what was there before, but what is made" eventually owner_has 2
 monitor_stop
 [ -z "$lasting" ] || check "fentry needs the kernel's own" fails 'fentry needs' "$monitor" --once --hooks fentry --btf "$scratch/vmlinux.btf"
 umount /sys/kernel/btf/vmlinux 2>/dev/null || umount /sys/kernel/btf
@@ -219,6 +219,6 @@ modules_out
 check "no ib_uverbs: it says so" fails 'ib_uverbs is not loaded' "$monitor" --once
 check "nothing to unload: it says so" fails 'nothing is loaded' "$monitor" --unload
 modules_in
-check "the kernel has nothing left" within 2 nothing_listed "$before"
+check "the kernel has nothing left" eventually nothing_listed "$before"
 processors 1
 finish

@@ -7,9 +7,9 @@ set -euo pipefail
 . lab/lib.sh
 generous='LIMITS=process:qp=1000,mr=10000,mr_bytes=64G;host:qp=10000;device:rxe0:qp=5000 QUIET=0'
 
-# Output without what differs from run to run: numbers, how often a line comes, and
-# what perftest says of the guest's clock.
-normal() { sed -E '/Correlation coefficient|timestamp frequency|CPU freq/d; s/0x[0-9a-fA-F]+|[0-9a-fA-F]{2}(:[0-9a-fA-F]{2})+|[0-9]+(\.[0-9]+)?/N/g; s/(N|\s)+/ /g' "$1" | sort -u; }
+# Output without what differs from run to run: numbers, how often a line comes, what perftest says
+# of the guest's clock, and the line that ucx_perftest prints for each second that it takes.
+normal() { sed -E '/Correlation coefficient|timestamp frequency|CPU freq|^\[thread/d; s/0x[0-9a-fA-F]+|[0-9a-fA-F]{2}(:[0-9a-fA-F]{2})+|[0-9]+(\.[0-9]+)?/N/g; s/(N|\s)+/ /g' "$1" | sort -u; }
 
 before=$(kernel_counts)
 collector_start

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs one test so that nothing of it is left, whatever its end: in a session and a cgroup of its
+ * own, with a temporary directory of its own and, where the user may mount, its own /dev/shm. It
+ * stops a test that stands still or takes too long, and fails a test that leaves processes
+ * running. It knows no test; tests need nothing of it.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "session.h"
+
+#define CGROUP_PREFIX "rdma_test."
+
+enum {
+	STILL_SECONDS = 120, /* no process is runnable or used processor time for so long */
+	TOTAL_SECONDS = 3000,
+	GRACE_SECONDS = 10, /* for processes that are about to end by themselves */
+	EXIT_FAILED = 1,
+	EXIT_STOPPED = 124,
+};
+
+static const char *test_name;
+static char cgroup[PATH_MAX - 64]; /* "" without one */
+static char directory[] = "/tmp/rdma_sandbox.XXXXXX";
+
+static double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
+{
+	va_list arguments;
+
+	printf("sandbox: %s: ", test_name);
+	va_start(arguments, format);
+	vprintf(format, arguments);
+	va_end(arguments);
+	printf("\n");
+	fflush(stdout);
+}
+
+/* ---- the cgroup */
+
+static bool file_write(const char *folder, const char *file, const char *text)
+{
+	char path[PATH_MAX];
+	ssize_t written;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, file);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	written = write(fd, text, strlen(text));
+	close(fd);
+	return written == (ssize_t)strlen(text);
+}
+
+/* Where cgroups of version 2 are mounted, and where in there we are. */
+static bool cgroup_find_own(char *ret_path, size_t size)
+{
+	char line[PATH_MAX], mounted[PATH_MAX / 2] = "", own[PATH_MAX / 2] = "";
+	FILE *file = fopen("/proc/self/mounts", "re");
+
+	while (file && fgets(line, sizeof(line), file)) {
+		char type[32], place[PATH_MAX / 2];
+
+		if (sscanf(line, "%*s %2047s %31s", place, type) == 2 && !strcmp(type, "cgroup2"))
+			snprintf(mounted, sizeof(mounted), "%s", place);
+	}
+	if (file)
+		fclose(file);
+	file = fopen("/proc/self/cgroup", "re");
+	while (file && fgets(line, sizeof(line), file))
+		sscanf(line, "0::%2047s", own);
+	if (file)
+		fclose(file);
+	snprintf(ret_path, size, "%s%s", mounted, !strcmp(own, "/") ? "" : own);
+	return mounted[0] && own[0];
+}
+
+static bool cgroup_is_populated(const char *path)
+{
+	char file_path[PATH_MAX], line[64];
+	bool populated = false;
+	FILE *file;
+
+	snprintf(file_path, sizeof(file_path), "%s/cgroup.events", path);
+	file = fopen(file_path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		populated |= !strcmp(line, "populated 1\n");
+	if (file)
+		fclose(file);
+	return populated;
+}
+
+/* Kills what is in there, also where the kernel has no cgroup.kill (before 5.14). */
+static void cgroup_kill(const char *path)
+{
+	char procs[PATH_MAX], line[32];
+	FILE *file;
+
+	if (file_write(path, "cgroup.kill", "1"))
+		return;
+	snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
+	file = fopen(procs, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (atoi(line) > 1)
+			kill(atoi(line), SIGKILL);
+	if (file)
+		fclose(file);
+}
+
+static void cgroup_remove(const char *path)
+{
+	for (int i = 0; i < 1000 && rmdir(path) && errno == EBUSY; i++) {
+		cgroup_kill(path);
+		usleep(5000);
+	}
+}
+
+/* A sandbox that was killed could not clean up. */
+static void cgroups_sweep(const char *parent)
+{
+	DIR *folder = opendir(parent);
+	struct dirent *entry;
+
+	while (folder && (entry = readdir(folder))) {
+		char path[PATH_MAX];
+		pid_t owner;
+
+		if (strncmp(entry->d_name, CGROUP_PREFIX, strlen(CGROUP_PREFIX)))
+			continue;
+		owner = atoi(entry->d_name + strlen(CGROUP_PREFIX));
+		if (owner <= 0 || kill(owner, 0) == 0 || errno != ESRCH)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", parent, entry->d_name);
+		if (cgroup_is_populated(path))
+			say("note: an earlier test left processes running in %s; they are killed", path);
+		cgroup_remove(path);
+	}
+	if (folder)
+		closedir(folder);
+}
+
+static void cgroup_make(void)
+{
+	char parent[PATH_MAX - 320]; /* room for a name below it */
+
+	if (!cgroup_find_own(parent, sizeof(parent)))
+		return;
+	cgroups_sweep(parent);
+	snprintf(cgroup, sizeof(cgroup), "%s/" CGROUP_PREFIX "%d", parent, (int)getpid());
+	if (mkdir(cgroup, 0755))
+		cgroup[0] = '\0';
+}
+
+/* ---- the test */
+
+/* Mounts that only this test sees; needs privileges, and a root that is a mount point. */
+static void mounts_isolate(void)
+{
+	if (unshare(CLONE_NEWNS) || mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		return;
+	mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777");
+}
+
+static pid_t test_start(char **command)
+{
+	pid_t sandbox = getpid(), pid = fork();
+	sigset_t none;
+
+	if (pid)
+		return pid;
+	setsid();
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != sandbox)
+		_exit(EXIT_FAILED);
+	if (cgroup[0] && !file_write(cgroup, "cgroup.procs", "0"))
+		say("note: cannot enter the cgroup %s: %s", cgroup, strerror(errno));
+	mounts_isolate();
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	setenv("TMPDIR", directory, 1);
+	execvp(command[0], command);
+	say("cannot run %s: %s", command[0], strerror(errno));
+	_exit(127);
+}
+
+/* Calls visit for each process whose parent we are, orphans of the test among them. */
+static unsigned children_visit(void (*visit)(pid_t))
+{
+	char path[64];
+	unsigned count = 0;
+	FILE *file;
+	int child;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+	file = fopen(path, "re");
+	while (file && fscanf(file, "%d", &child) == 1) {
+		visit(child);
+		count++;
+	}
+	if (file)
+		fclose(file);
+	return count;
+}
+
+static void child_kill(pid_t child)
+{
+	kill(child, SIGKILL);
+}
+
+static void child_show(pid_t child)
+{
+	char path[64], command[256] = "?";
+	ssize_t length;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)child);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	length = fd < 0 ? 0 : read(fd, command, sizeof(command) - 1);
+	if (fd >= 0)
+		close(fd);
+	for (ssize_t i = 0; i < length - 1; i++)
+		if (!command[i])
+			command[i] = ' ';
+	command[length > 0 ? length : 1] = '\0';
+	say("running: process %d: %s", (int)child, command);
+}
+
+static void reap(void)
+{
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
+}
+
+/* Kills every process of the test. Orphans become our children, one generation after another. */
+static void processes_kill(void)
+{
+	for (;;) {
+		if (cgroup[0])
+			cgroup_kill(cgroup);
+		if (!children_visit(child_kill))
+			break;
+		reap();
+		usleep(2000);
+	}
+	if (cgroup[0])
+		cgroup_remove(cgroup);
+	cgroup[0] = '\0';
+}
+
+/* Whether processes are left that do not end by themselves. */
+static bool processes_left(void)
+{
+	double until = now() + GRACE_SECONDS;
+
+	for (;;) {
+		reap();
+		if (waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD &&
+		    !(cgroup[0] && cgroup_is_populated(cgroup)))
+			return false;
+		if (now() > until)
+			return true;
+		usleep(2000);
+	}
+}
+
+static void clean_up(void)
+{
+	char command[64];
+
+	processes_kill();
+	snprintf(command, sizeof(command), "rm -rf '%s'", directory);
+	if (system(command))
+		say("cannot remove %s", directory);
+}
+
+static sigset_t signals_block(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return set;
+}
+
+/* Waits for the test's end; its exit status, or that of a test which was stopped. */
+static int test_wait(pid_t test, int signals)
+{
+	double begin = now(), moved = begin;
+	uint64_t ticks, ticks_before = 0;
+	int status;
+
+	for (;;) {
+		struct pollfd ready = { .fd = signals, .events = POLLIN };
+		struct signalfd_siginfo info;
+		pid_t ended;
+
+		if (poll(&ready, 1, 2000) > 0 && read(signals, &info, sizeof(info)) == sizeof(info) &&
+		    info.ssi_signo != SIGCHLD)
+			return 128 + (int)info.ssi_signo;
+		while ((ended = waitpid(-1, &status, WNOHANG)) > 0)
+			if (ended == test)
+				return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+		if (session_ticks(test, &ticks) || ticks != ticks_before)
+			moved = now();
+		ticks_before = ticks;
+		if (now() - moved > STILL_SECONDS)
+			say("stopped: no process has worked for %d s", STILL_SECONDS);
+		else if (now() - begin > TOTAL_SECONDS)
+			say("stopped: not finished after %d s", TOTAL_SECONDS);
+		else
+			continue;
+		children_visit(child_show);
+		return EXIT_STOPPED;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	sigset_t set;
+	int signals, status;
+
+	if (argc < 3) {
+		fprintf(stderr, "usage: sandbox TEST-NAME COMMAND [ARGUMENT...]\n");
+		return 2;
+	}
+	test_name = argv[1];
+	set = signals_block();
+	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1) || signals < 0 || !mkdtemp(directory)) {
+		say("cannot prepare: %s", strerror(errno));
+		return EXIT_FAILED;
+	}
+	chmod(directory, 0755); /* tests become other users */
+	cgroup_make();
+	status = test_wait(test_start(argv + 2), signals);
+	if ((status == 0 || status == 77) && processes_left()) {
+		say("failed: the test has ended and left processes running");
+		children_visit(child_show);
+		status = EXIT_FAILED;
+	}
+	clean_up();
+	return status;
+}
