@@ -6,11 +6,16 @@ cd "$(dirname "$0")"
 
 usage() {
 	cat <<-TEXT
-	usage: ./build_all.sh [demo | test]
-	  (nothing)  install what is missing and build into build/
-	  demo       build, then show the main job: a program at its limit
-	  test       build, then run all tests: on stand-in libraries, in the lab's virtual
-             machine on a real kernel, and under the sanitizers
+	usage: ./build_all.sh [demo | test [OPTION...] [LABEL]]
+	  (no argument)  install missing packages and build into build/
+	  demo           build, then show the main job: a program that reaches its limit
+	  test           build, then run all tests: on stand-in libraries, in virtual machines on a
+	                 real kernel, and under the sanitizers
+	  test LABEL     only the tests with this label: quick (a minute, no virtual machine),
+	                 daemon, kill, model, lab
+	    --only NAME  only this test
+	    --list       print the names and labels of the tests, and run none
+	    --long       in addition full sizes, all kernels and the long tests (hours)
 	TEXT
 }
 
@@ -57,23 +62,59 @@ build() {
 		{ grep -v -e '\] Built target' -e '\] Building' -e '\] Linking' || true; }
 }
 
-# run_tests DIRECTORY CTEST-ARGUMENT...
-run_tests() {
-	local directory=$1
-	shift
-	say "Testing $directory"
-	ctest --test-dir "$directory" --output-on-failure --no-tests=error "$@"
+# sanitized NAME SANITIZER: builds into build-NAME
+sanitized() {
+	build "build-$1" -DRDMA_INTERCEPT_WERROR=ON -DRDMA_INTERCEPT_SANITIZER="$2"
 }
 
-# The run-time of a sanitizer must be loaded before everything else.
-# sanitized NAME SANITIZERS RUN-TIME SECONDS
-sanitized() {
-	local runtime
-	runtime=$(gcc -print-file-name="$3")
-	build "build-$1" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-		-DCMAKE_C_FLAGS="-fsanitize=$2 -fno-omit-frame-pointer" \
-		-DRDMA_INTERCEPT_WERROR=ON -DRDMA_INTERCEPT_TEST_PRELOAD="$runtime"
-	RDMA_INTERCEPT_TEST_SECONDS=$4 run_tests "build-$1"
+# run_tests BUILD... -- CTEST-ARGUMENT...: the tests of several builds as one run of ctest, so that
+# it has one last line with the count
+run_tests() {
+	local every=$PWD/build/every-build
+	mkdir -p "$every"
+	: >"$every/CTestTestfile.cmake"
+	while [ "$1" != -- ]; do
+		printf 'subdirs("%s")\n' "$PWD/$1" >>"$every/CTestTestfile.cmake"
+		shift
+	done
+	shift
+	ctest --test-dir "$every" --output-on-failure --no-tests=error -j "$(nproc)" "$@"
+}
+
+test_command() {
+	local label='' only='' list='' long='' builds=(build) arguments=()
+	while [ $# -gt 0 ]; do
+		case $1 in
+		--only)
+			only=${2-}
+			[ -n "$only" ] || { echo "build_all.sh: --only: missing NAME: --list prints the names" >&2; exit 2; }
+			shift
+			;;
+		--list) list=1 ;;
+		--long) long=1 ;;
+		quick | daemon | kill | model | lab | long) label=$1 ;;
+		*) echo "build_all.sh: test: unknown argument '$1'" >&2; usage >&2; exit 2 ;;
+		esac
+		shift
+	done
+	install_missing "${build_packages[@]}" "${lab_packages[@]}" "${test_packages[@]}"
+	build build -DRDMA_INTERCEPT_WERROR=ON
+	case $label$only in
+	'' | asan.* | tsan.*)
+		sanitized asan address
+		sanitized tsan thread
+		builds+=(build-asan build-tsan)
+		;;
+	esac
+	[ -z "$label" ] || arguments+=(--label-regex "^$label\$")
+	[ -z "$only" ] || arguments+=(--tests-regex "^${only//./\\.}\$")
+	if [ -n "$long" ] || [ "$label" = long ]; then
+		export RDMA_INTERCEPT_TEST_FACTOR=${RDMA_INTERCEPT_TEST_FACTOR:-5}
+		arguments+=(--build-config long)
+	fi
+	[ -z "$list" ] || arguments+=(--show-only --verbose)
+	say "Testing ${builds[*]}"
+	run_tests "${builds[@]}" -- "${arguments[@]}"
 }
 
 case ${1-} in
@@ -88,11 +129,8 @@ demo)
 	exec tests/demo.sh
 	;;
 test)
-	install_missing "${build_packages[@]}" "${lab_packages[@]}" "${test_packages[@]}"
-	build build -DRDMA_INTERCEPT_WERROR=ON
-	run_tests build
-	sanitized asan address,undefined libasan.so 3
-	sanitized tsan thread libtsan.so 3
+	shift
+	test_command "$@"
 	;;
 -h | --help)
 	usage

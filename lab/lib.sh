@@ -233,7 +233,7 @@ frozen() {
 }
 thawed() { echo 0 >"$1/cgroup.freeze"; }
 # "${inside[@]}" CGROUP COMMAND...: becomes the command, in that cgroup
-# shellcheck disable=SC2016 # it is that shell's
+# shellcheck disable=SC2016,SC2034 # that shell expands it; the scenarios use it
 inside=(sh -c 'echo $$ >"/sys/fs/cgroup/$0/cgroup.procs" && exec "$@"')
 
 # processors 0|1: the second and further ones off or on again; inside another such pair nothing
