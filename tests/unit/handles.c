@@ -22,12 +22,13 @@ static struct handle handle_of(unsigned i)
 				.cost = COST2(mr, 1, mr_bytes, i) };
 }
 
-static void random_walk(void)
+/* Puts and takes handles at random; present[] says which are in the table. */
+static void walk(unsigned seed, unsigned steps)
 {
-	unsigned seed = 1, wrong = 0;
 	struct handle handle, replaced;
+	unsigned wrong = 0;
 
-	for (unsigned step = 0; step < STEPS; step++) {
+	for (unsigned step = 0; step < steps; step++) {
 		unsigned i = (unsigned)rand_r(&seed) % KEYS;
 
 		if (present[i]) {
@@ -43,6 +44,11 @@ static void random_walk(void)
 	CHECK(wrong == 0, "%u wrong answers", wrong);
 }
 
+static void random_walk(void)
+{
+	walk(1, STEPS);
+}
+
 static bool is_second(const struct handle *handle, const void *closure)
 {
 	return handle->owner == *(const uint32_t *)closure;
@@ -54,6 +60,7 @@ static void owners(void)
 	unsigned expected = 0, found = 0;
 	struct handle handle;
 
+	walk(2, 2 * KEYS);
 	for (unsigned i = 0; i < KEYS; i++)
 		expected += present[i] && i % 3 + 1 == 2;
 	CHECK(handles_have(&table, is_second, &second));
@@ -66,17 +73,20 @@ static void owners(void)
 	for (unsigned i = 0; i < KEYS; i++)
 		if (i % 3 + 1 != 2)
 			CHECK(handles_take(&table, key_of(i), OBJECT_mr, &handle) == present[i]);
+	memset(present, 0, sizeof(present));
 }
 
 static void kinds_of_object(void)
 {
 	struct handle handle = handle_of(1), replaced, *held;
 
+	handles_take(&table, key_of(1), OBJECT_mr, &replaced);
+	present[1] = false;
 	CHECK(handles_put(&table, &handle, &replaced) == 0);
 	handle.cost.amount[1] = 7;
 	CHECK(handles_put(&table, &handle, &replaced) == HANDLES_REPLACED &&
-	      replaced.cost.amount[1] == 1, "whoever was there before is returned");
-	CHECK(!handles_take(&table, key_of(1), OBJECT_qp, &handle), "another kind at the address");
+	      replaced.cost.amount[1] == 1, "the replaced handle is not returned");
+	CHECK(!handles_take(&table, key_of(1), OBJECT_qp, &handle), "an object of another kind was taken");
 	CHECK(!handles_hold(&table, key_of(1), OBJECT_qp));
 	held = handles_hold(&table, key_of(1), OBJECT_mr);
 	CHECK(held != NULL);

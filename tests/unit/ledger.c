@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "family.h"
 #include "harness.h"
 #include "ledger/layout.h"
 #include "ledger/ledger.h"
@@ -64,11 +65,10 @@ static void all_or_nothing(void)
 
 static void wait_word(uint64_t value)
 {
-	while (__atomic_load_n(shared_word(0), __ATOMIC_SEQ_CST) != value)
-		usleep(100);
+	EVENTUALLY(__atomic_load_n(shared_word(0), __ATOMIC_SEQ_CST) == value);
 }
 
-/* Another process, which was there before what it will need was given back. */
+/* Another process, which joined before the first one gave back what this one will need. */
 static void neighbour(void)
 {
 	static struct ledger other;
@@ -86,7 +86,7 @@ static void neighbour(void)
 /* Sums lag behind refunds, but no refusal comes of it. */
 static void noticing(void)
 {
-	pid_t pid = fork();
+	pid_t pid = family_fork();
 
 	if (pid == 0)
 		neighbour();

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "family.h"
 #include "harness.h"
 #include "monitor/netlink.h"
 #include "monitor/polling.h"
@@ -268,8 +269,7 @@ static void threads(void)
 	if (!bench_open(&bench, "threads"))
 		return;
 	CHECK(pipe(thread_pipe) == 0 && pthread_create(&thread, NULL, thread_run, NULL) == 0);
-	while (!__atomic_load_n(&thread_id, __ATOMIC_ACQUIRE))
-		usleep(1000);
+	EVENTUALLY(__atomic_load_n(&thread_id, __ATOMIC_ACQUIRE));
 	made = object(thread_id, 0, KIND_qp, 5, 0);
 	CHECK(thread_id != me);
 	update(&bench, &made, 1);
@@ -299,7 +299,7 @@ static void heirs(void)
 	if (!bench_open(&bench, "heirs"))
 		return;
 	CHECK(pipe(lifeline) == 0);
-	child = fork();
+	child = family_fork();
 	if (child == 0) {
 		close(lifeline[1]);
 		_exit(read(lifeline[0], &byte, 1) == 0 ? 0 : 1);
@@ -412,12 +412,12 @@ static void full(void)
 }
 
 static bool racing;
+static unsigned long copies;
 
 /* Rows come and go; a copy is of one owner, with what it holds. */
 static void *race(void *closure)
 {
 	const struct bench *bench = closure;
-	unsigned long copies = 0;
 	struct monitor_row row;
 	char name[16];
 
@@ -429,30 +429,36 @@ static void *race(void *closure)
 			CHECK(row.pid == STRANGER + row.device && !strcmp(row.device_name, name),
 			      "%s of %u", row.device_name, row.pid - STRANGER);
 			CHECK(row.made[KIND_mr] == 1 && row.made[KIND_mr_bytes] == row.device + 1);
-			copies++;
+			__atomic_add_fetch(&copies, 1, __ATOMIC_RELAXED);
 		}
 	}
-	return copies ? closure : NULL;
+	return NULL;
 }
 
 static void races(void)
 {
-	double until = seconds_now() + 0.3;
+	enum { COPIES_LEAST = 1000, UPDATES_MOST = 100000 };
 	struct bench bench;
 	pthread_t thread;
-	void *result;
+	__u32 updates;
 
 	if (!bench_open(&bench, "races"))
 		return;
 	racing = true;
+	copies = 0;
 	CHECK(pthread_create(&thread, NULL, race, &bench) == 0);
-	for (__u32 i = 0; seconds_now() < until; i++) {
-		struct netlink_object one = object(STRANGER + i % 7, i % 7, KIND_mr, i, i % 7 + 1);
+	for (updates = 0; updates < UPDATES_MOST; updates++) {
+		struct netlink_object one = object(STRANGER + updates % 7, updates % 7, KIND_mr,
+						   updates, updates % 7 + 1);
 
 		update(&bench, &one, 1);
+		if (__atomic_load_n(&copies, __ATOMIC_RELAXED) >= COPIES_LEAST)
+			break;
 	}
 	__atomic_store_n(&racing, false, __ATOMIC_RELAXED);
-	CHECK(pthread_join(thread, &result) == 0 && result);
+	CHECK(pthread_join(thread, NULL) == 0);
+	CHECK(copies >= COPIES_LEAST, "%lu copies in %u updates", copies, updates);
+	printf("%lu copies in %u updates\n", copies, updates);
 	bench_close(&bench);
 }
 

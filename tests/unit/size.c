@@ -1,20 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers as people write them. */
+/* Sizes and counts as people write them: with units, with names for no limit, and wrong. */
 #include <errno.h>
 #include <string.h>
 
 #include "base/size.h"
 #include "harness.h"
 
-static void driver(void)
+struct number {
+	const char *text;
+	uint64_t unit;
+	bool suffixes;
+	int result;
+	uint64_t value;
+};
+
+static void parse_all(const struct number *numbers, size_t count)
 {
-	static const struct {
-		const char *text;
-		uint64_t unit;
-		bool suffixes;
-		int result;
-		uint64_t value;
-	} cases[] = {
+	for (size_t i = 0; i < count; i++) {
+		uint64_t value = 4711;
+		int result = size_parse(numbers[i].text, strlen(numbers[i].text), numbers[i].unit,
+					numbers[i].suffixes, &value);
+
+		CHECK(result == numbers[i].result, "'%s': %d", numbers[i].text, result);
+		CHECK(value == (result ? 4711 : numbers[i].value), "'%s': %llu", numbers[i].text,
+		      (unsigned long long)value);
+	}
+}
+
+#define PARSE_ALL(numbers) parse_all(numbers, sizeof(numbers) / sizeof((numbers)[0]))
+
+static void valid(void)
+{
+	static const struct number numbers[] = {
 		{ "0", 1, false, 0, 0 },
 		{ "42", 1, false, 0, 42 },
 		{ "10240", 1 << 20, true, 0, 10240ull << 20 },
@@ -27,6 +44,15 @@ static void driver(void)
 		{ "2T", 1, true, 0, 2ull << 40 },
 		{ "unlimited", 1, false, 0, SIZE_UNLIMITED },
 		{ "MAX", 1, true, 0, SIZE_UNLIMITED },
+		{ "17179869183G", 1, true, 0, 17179869183ull << 30 },
+	};
+
+	PARSE_ALL(numbers);
+}
+
+static void invalid(void)
+{
+	static const struct number numbers[] = {
 		{ "", 1, true, -EINVAL, 0 },
 		{ "-1", 1, true, -EINVAL, 0 },
 		{ "+1", 1, true, -EINVAL, 0 },
@@ -39,21 +65,27 @@ static void driver(void)
 		{ "1KK", 1, true, -EINVAL, 0 },
 		{ "1iB", 1, true, -EINVAL, 0 },
 		{ "unlimitedx", 1, true, -EINVAL, 0 },
+	};
+
+	PARSE_ALL(numbers);
+}
+
+static void too_large(void)
+{
+	static const struct number numbers[] = {
 		{ "18446744073709551615", 1, true, -ERANGE, 0 },
 		{ "18446744073709551616", 1, true, -ERANGE, 0 },
 		{ "17179869184G", 1, true, -ERANGE, 0 },
-		{ "17179869183G", 1, true, 0, 17179869183ull << 30 },
 	};
 
-	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		uint64_t value = 4711;
-		int result = size_parse(cases[i].text, strlen(cases[i].text), cases[i].unit,
-					cases[i].suffixes, &value);
+	PARSE_ALL(numbers);
+}
 
-		CHECK(result == cases[i].result, "'%s': %d", cases[i].text, result);
-		CHECK(value == (result ? 4711 : cases[i].value), "'%s': %llu", cases[i].text,
-		      (unsigned long long)value);
-	}
+static void driver(void)
+{
+	RUN(valid);
+	RUN(invalid);
+	RUN(too_large);
 }
 
 int main(int argc, char **argv)
