@@ -2,14 +2,18 @@
 /* Drivers, scenarios and what they may ask; see harness.h. */
 #include "harness.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +27,8 @@ enum { EXIT_FAILED = 1, EXIT_SKIPPED = 77 };
 static unsigned checks, failures;
 static char directory[64], log_path[96], stderr_path[96], name[48];
 static uint64_t *words;
+static pid_t driver_pid; /* 0 in a scenario */
+static pid_t parent_pid; /* when this program began */
 
 bool check_one(bool good, const char *file, int line, const char *text, const char *format, ...)
 {
@@ -50,10 +56,14 @@ unsigned checks_failed(void)
 
 /* ---- cases */
 
+enum { CASES_MAX = 64 };
+
 static struct {
 	const char *only, *name;
-	bool list;
-	unsigned failures_before, checks_before, passed, failed;
+	bool list, at_once, part; /* part: one of the cases that run at once */
+	unsigned failures_before, checks_before, passed, failed, skipped;
+	unsigned started;
+	pid_t pid[CASES_MAX]; /* of the cases that run at once */
 } cases;
 
 /*
@@ -75,12 +85,69 @@ static void break_if_asked(void)
 		pause();
 }
 
+void cases_at_once(void)
+{
+	cases.at_once = !cases.list && !cases.only;
+}
+
+static const char *case_output(unsigned number)
+{
+	char file[16];
+
+	snprintf(file, sizeof(file), "case.%u", number);
+	return harness_path(file);
+}
+
+/* A driver for one case. It is asked to end with us, and not killed: it removes its files. */
+static void case_start(const char *case_name)
+{
+	pid_t parent = getpid(), pid;
+
+	fflush(stdout);
+	if (cases.started == CASES_MAX)
+		abort();
+	pid = fork();
+	if (pid == 0) {
+		int fd = open(case_output(cases.started), O_WRONLY | O_CREAT, 0600);
+
+		dup2(fd, STDOUT_FILENO);
+		close(fd);
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		if (getppid() == parent)
+			execl("/proc/self/exe", program_invocation_short_name, "--case", case_name, NULL);
+		_exit(126);
+	}
+	cases.pid[cases.started++] = pid;
+}
+
+static void cases_collect(void)
+{
+	for (unsigned i = 0; i < cases.started; i++) {
+		int status = spawn_wait(cases.pid[i]), byte;
+		FILE *output = fopen(case_output(i), "re");
+
+		while (output && (byte = getc(output)) != EOF)
+			putchar(byte);
+		if (output)
+			fclose(output);
+		if (status > EXIT_FAILED && status != EXIT_SKIPPED)
+			printf("FAIL  a case ended with status %d\n", status);
+		*(status == 0 ? &cases.passed :
+		  status == EXIT_SKIPPED ? &cases.skipped : &cases.failed) += 1;
+		failures += status != 0 && status != EXIT_SKIPPED;
+	}
+}
+
 bool case_begin(const char *case_name)
 {
 	if (cases.list)
 		puts(case_name);
 	if (cases.list || (cases.only && strcmp(cases.only, case_name)))
 		return false;
+	if (cases.at_once) {
+		case_start(case_name);
+		return false;
+	}
 	cases.name = case_name;
 	cases.checks_before = checks;
 	cases.failures_before = failures;
@@ -94,6 +161,7 @@ bool case_end(void)
 	printf("%s  %s (%u checks, %u failed)\n", bad ? "FAIL" : "ok  ", cases.name,
 	       checks - cases.checks_before, bad);
 	*(bad ? &cases.failed : &cases.passed) += 1;
+	cases.name = NULL;
 	break_if_asked();
 	return false;
 }
@@ -102,6 +170,13 @@ static int cases_result(void)
 {
 	if (cases.list)
 		return 0;
+	cases_collect();
+	if (cases.skipped && !cases.passed && !cases.failed)
+		return EXIT_SKIPPED;
+	if (cases.part && cases.passed + cases.failed > 0)
+		return failures ? EXIT_FAILED : 0;
+	if (cases.skipped)
+		printf("%u skipped\n", cases.skipped);
 	if (cases.passed + cases.failed > 0)
 		printf("%u passed, %u failed\n", cases.passed, cases.failed);
 	else if (cases.only)
@@ -109,6 +184,25 @@ static int cases_result(void)
 	else
 		printf("%u checks, %u failed\n", checks, failures);
 	return failures || (cases.only && !cases.passed) ? EXIT_FAILED : 0;
+}
+
+void stop_here(void)
+{
+	fflush(stdout);
+	if (getpid() != driver_pid)
+		exit(EXIT_FAILED);
+	if (cases.name)
+		case_end();
+	printf("stopped: what follows needs this\n");
+	cases_result();
+	exit(EXIT_FAILED);
+}
+
+unsigned test_factor(void)
+{
+	const char *set = getenv("RDMA_INTERCEPT_TEST_FACTOR");
+
+	return set && atoi(set) > 1 ? (unsigned)atoi(set) : 1;
 }
 
 void skip(const char *format, ...)
@@ -151,6 +245,45 @@ uint64_t *shared_word(unsigned index)
 	return &words[index * 8];
 }
 
+/* A waiter sleeps on the low half of a word. */
+static void word_futex(unsigned index, int operation, uint32_t value)
+{
+	syscall(SYS_futex, shared_word(index), operation, value, NULL, NULL, 0);
+}
+
+uint64_t word_load(unsigned index)
+{
+	return __atomic_load_n(shared_word(index), __ATOMIC_SEQ_CST);
+}
+
+void word_store(unsigned index, uint64_t value)
+{
+	__atomic_store_n(shared_word(index), value, __ATOMIC_SEQ_CST);
+	word_futex(index, FUTEX_WAKE, INT_MAX);
+}
+
+uint64_t word_add(unsigned index, uint64_t amount)
+{
+	uint64_t value = __atomic_add_fetch(shared_word(index), amount, __ATOMIC_SEQ_CST);
+
+	word_futex(index, FUTEX_WAKE, INT_MAX);
+	return value;
+}
+
+void word_await(unsigned index, uint64_t value)
+{
+	uint64_t now;
+
+	while ((now = word_load(index)) < value)
+		word_futex(index, FUTEX_WAIT, (uint32_t)now);
+}
+
+void words_clear(void)
+{
+	for (unsigned index = 0; index < 16; index++)
+		word_store(index, 0);
+}
+
 static void names_make(const char *base)
 {
 	snprintf(directory, sizeof(directory), "%s", base);
@@ -168,26 +301,84 @@ const char *harness_path(const char *file)
 	return path;
 }
 
+/* Sends a signal to every child. Returns whether there is one. */
+static bool children_signal(int number)
+{
+	DIR *processes = opendir("/proc");
+	struct dirent *entry;
+	bool any = false;
+
+	while (processes && (entry = readdir(processes))) {
+		char path[300], text[512], *rest;
+		ssize_t length;
+		int fd, parent;
+
+		if (atoi(entry->d_name) <= 0)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s/stat", entry->d_name);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		length = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+		if (fd >= 0)
+			close(fd);
+		text[length < 0 ? 0 : length] = '\0';
+		rest = strrchr(text, ')');
+		if (!rest || sscanf(rest + 1, " %*c %d", &parent) != 1 || parent != getpid())
+			continue;
+		kill(atoi(entry->d_name), number);
+		any = true;
+	}
+	if (processes)
+		closedir(processes);
+	return any;
+}
+
+/* Ends what still runs: children, and children of these. */
+static void children_end(void)
+{
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	for (unsigned i = 0; i < cases.started; i++) {
+		if (kill(cases.pid[i], SIGTERM) == 0)
+			waitpid(cases.pid[i], NULL, 0);
+	}
+	while (children_signal(SIGKILL))
+		while (waitpid(-1, NULL, 0) < 0 && errno == EINTR)
+			;
+}
+
 static void clean_up(void)
 {
 	char command[128];
 
+	if (getpid() != driver_pid) /* a child that ends by exit() */
+		return;
+	children_end();
 	shm_remove();
 	snprintf(command, sizeof(command), "rm -rf '%s'", directory);
 	if (system(command))
 		printf("cannot remove %s\n", directory);
 }
 
+static void killed(int number)
+{
+	clean_up();
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
 static int drive(void (*driver)(void))
 {
+	static const int deadly[] = { SIGHUP, SIGINT, SIGTERM, SIGABRT };
 	const char *temporary = getenv("TMPDIR");
 	char base[64];
 
 	snprintf(base, sizeof(base), "%s/rdma_test.XXXXXX", temporary ? temporary : "/tmp");
 	if (!mkdtemp(base))
 		abort();
+	driver_pid = getpid();
 	names_make(base);
 	atexit(clean_up);
+	for (unsigned i = 0; i < sizeof(deadly) / sizeof(deadly[0]); i++)
+		signal(deadly[i], killed);
 	driver();
 	return cases_result();
 }
@@ -197,10 +388,12 @@ int harness_main(int argc, char **argv, const struct scenario *scenarios, void (
 	char scenario[128], *argument;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	parent_pid = getppid();
 	if (argc == 2 && !strcmp(argv[1], "--list"))
 		cases.list = true;
-	else if (argc == 3 && !strcmp(argv[1], "--only"))
+	else if (argc == 3 && (!strcmp(argv[1], "--only") || !strcmp(argv[1], "--case")))
 		cases.only = argv[2];
+	cases.part = cases.only && !strcmp(argv[1], "--case");
 	if (argc < 2 || cases.list || cases.only)
 		return drive(driver);
 	names_make(environment("HARNESS_DIRECTORY"));
@@ -237,18 +430,54 @@ static void settings_apply(const char *settings)
 	}
 }
 
-static pid_t start(const char *scenario, const char *settings, bool preloaded)
+void die_with_parent(void)
 {
-	pid_t pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent_pid)
+		_exit(126);
+}
+
+pid_t fork_child(void)
+{
+	pid_t parent = getpid(), pid;
 
 	fflush(stdout);
 	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(126);
+	}
+	return pid;
+}
+
+char process_state(pid_t pid)
+{
+	char path[64], text[512], state = 0, *rest;
+	ssize_t length;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	length = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	if (fd >= 0)
+		close(fd);
+	text[length < 0 ? 0 : length] = '\0';
+	rest = strrchr(text, ')');
+	if (rest)
+		sscanf(rest + 1, " %c", &state);
+	return state;
+}
+
+static pid_t start(const char *scenario, const char *settings, bool preloaded)
+{
+	pid_t pid = fork_child();
+
 	if (pid == 0) {
 		int fd = open(stderr_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
 
 		dup2(fd, STDERR_FILENO);
 		close(fd);
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* no scenario outlives its driver */
 		setenv("HARNESS_DIRECTORY", directory, 1);
 		if (preloaded)
 			setenv("LD_PRELOAD", environment("HARNESS_PRELOAD"), 1);
@@ -379,9 +608,10 @@ bool waiting_goes_on(struct waiting *waiting)
 	enum { STILL_SECONDS = 30, PATIENCE_CPU_SECONDS = 300, REPORT_SECONDS = 20 };
 	double now = seconds_now();
 	uint64_t ticks;
-	bool runnable;
+	bool runnable, busy;
 
-	usleep(waiting->steps++ < 100 ? 500 : 5000);
+	usleep(waiting->steps < 100 ? 500 : waiting->steps < 500 ? 5000 : 20000);
+	waiting->steps++;
 	if (waiting->steps == 1)
 		waiting->begin = waiting->looked = waiting->moved = now;
 	if (now < waiting->looked + 1)
@@ -389,10 +619,13 @@ bool waiting_goes_on(struct waiting *waiting)
 	runnable = session_ticks(getsid(0), &ticks);
 	if (waiting->looked == waiting->begin)
 		waiting->ticks_at_begin = ticks;
-	waiting->looked = now;
-	/* The dead take their ticks with them: any change is movement. */
-	if (runnable || ticks != waiting->ticks)
+	/* A tenth of a processor is more than it costs to answer us. The dead take their ticks
+	 * with them: less is movement too. */
+	busy = (double)ticks > (double)waiting->ticks +
+				       (now - waiting->looked) * (double)sysconf(_SC_CLK_TCK) / 10;
+	if (runnable || busy || ticks < waiting->ticks)
 		waiting->moved = now;
+	waiting->looked = now;
 	if (ticks < waiting->ticks)
 		waiting->ticks_at_begin = ticks;
 	waiting->ticks = ticks;

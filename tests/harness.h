@@ -34,11 +34,19 @@ __attribute__((format(printf, 5, 6))) bool check_one(bool good, const char *file
 		CHECK(good_, __VA_ARGS__);                                                         \
 	})
 
+/* The same, and the driver or scenario stops here if the wait fails: the rest needs it. */
+#define NEED(condition, ...)                                                                       \
+	do {                                                                                       \
+		if (!EVENTUALLY(condition, __VA_ARGS__))                                           \
+			stop_here();                                                               \
+	} while (0)
+__attribute__((noreturn)) void stop_here(void);
+
 /*
  * One step of a wait: sleeps a moment. Returns false when it makes no sense to wait any longer:
- * for STILL_SECONDS no process of this session was runnable or used processor time, or the
- * session has used PATIENCE_CPU_SECONDS of processor time since the wait began. Zero-initialise
- * the structure; the named fields are optional.
+ * for STILL_SECONDS no process of this session was runnable or used more processor time than
+ * our own questions cost, or the session has used PATIENCE_CPU_SECONDS of processor time since
+ * the wait began. Zero-initialise the structure; the named fields are optional.
  */
 struct waiting {
 	const char *for_what, *file;
@@ -59,6 +67,13 @@ bool waiting_goes_on(struct waiting *waiting);
 #define RUN(function) CASE(#function) function()
 bool case_begin(const char *name);
 bool case_end(void); /* returns false */
+
+/* Called first in a driver: its cases run at once, each in a driver process of its own. For
+ * drivers that mostly wait for timers of the program under test. */
+void cases_at_once(void);
+
+/* How much more work than usual is wanted: RDMA_INTERCEPT_TEST_FACTOR, at least 1. */
+unsigned test_factor(void);
 
 /* How many failed in this process so far: for a child that ends by _exit. */
 unsigned checks_failed(void);
@@ -85,6 +100,14 @@ int spawn(const char *scenario, const char *settings);
 pid_t spawn_start(const char *scenario, const char *settings);
 int spawn_wait(pid_t pid);
 
+/* fork(), but the child is killed when its parent ends. A change of user cancels that: a
+ * scenario that changes its user calls die_with_parent after it. */
+pid_t fork_child(void);
+void die_with_parent(void);
+
+/* The letter of /proc/PID/stat ('S', 'T', 'Z'...); 0: there is no such process. */
+char process_state(pid_t pid);
+
 /* Without the library, for comparison. */
 int spawn_bare(const char *scenario, const char *settings);
 
@@ -106,6 +129,14 @@ unsigned occurrences(const char *text, const char *word);
 
 /* A word in the driver's shared page, for children to report in: 16 of them. */
 uint64_t *shared_word(unsigned index);
+
+/* Words as signals: word_await sleeps, without using the processor, until the word has reached
+ * the value. Only word_store and word_add wake it up. */
+uint64_t word_load(unsigned index);
+void word_store(unsigned index, uint64_t value);
+uint64_t word_add(unsigned index, uint64_t amount); /* returns the new value */
+void word_await(unsigned index, uint64_t value);
+void words_clear(void);
 
 double seconds_now(void);
 

@@ -10,12 +10,18 @@
 
 #include "proto/client.h"
 
+/* How long a request of a test waits for the collector: longer than any busy machine needs. */
+enum { COLLECTOR_PATIENCE_MS = 60000 };
+
 /* Writes the policy file (a text; "" for none). */
 void collector_policy(const char *text);
 
 /* Starts it with further variables "NAME=value" separated by newlines, and waits until it
  * answers. The test ends if it does not. */
 pid_t collector_start(const char *variables);
+
+/* The same with this policy, and without the state and the log of earlier collectors. */
+pid_t collector_fresh(const char *policy, const char *variables);
 
 /* SIGKILL, and gone when this returns. */
 void collector_kill(void);
@@ -28,6 +34,9 @@ const char *collector_socket(void);
 /* What it has written to stderr so far. */
 const char *collector_log(void);
 
+/* The test stops if the collector that it started has ended by itself. */
+void collector_must_live(void);
+
 /* One request; ret_body may be NULL. The result of proto_call, or the reply's status. */
 int collector_call(enum message type, const void *body, void *ret_body);
 
@@ -39,7 +48,8 @@ struct proto_row collector_tenant(const char *name);
 /* The row of a process in total. */
 struct proto_row collector_process(pid_t pid);
 
-/* Waits until the tenant (NULL: the host) holds that much of a kind; false after some seconds. */
+/* Waits until the tenant (NULL: the host) holds that much of a kind; false if it stands still
+ * at another amount. */
 bool collector_wait_used(const char *tenant, enum kind kind, uint64_t amount);
 
 #endif
