@@ -9,7 +9,9 @@ generous='LIMITS=process:qp=1000,mr=10000,mr_bytes=64G;host:qp=10000;device:rxe0
 
 # Output without what differs from run to run: numbers, how often a line comes, what perftest says
 # of the guest's clock, and the line that ucx_perftest prints for each second that it takes.
-normal() { sed -E '/Correlation coefficient|timestamp frequency|CPU freq|^\[thread/d; s/0x[0-9a-fA-F]+|[0-9a-fA-F]{2}(:[0-9a-fA-F]{2})+|[0-9]+(\.[0-9]+)?/N/g; s/(N|\s)+/ /g' "$1" | sort -u; }
+normal() { sed -E '/Correlation coefficient|timestamp frequency|CPU freq|^\[thread/d; s/0x[0-9a-fA-F]+|\binf\b|\bnan\b|[0-9a-fA-F]{2}(:[0-9a-fA-F]{2})+|[0-9]+(\.[0-9]+)?/N/g; s/(N|\s)+/ /g' "$1" | sort -u; }
+
+same_output() { diff <(normal "$scratch/bare.$1") <(normal "$scratch/$name.$1") >"$scratch/rows"; }
 
 before=$(kernel_counts)
 collector_start
@@ -26,8 +28,7 @@ for name in "${applications[@]}"; do
 		check "$name ($transport): same exit status ($client_status, $server_status)" \
 			[ "$client_status$server_status" = "$bare_client$bare_server" ]
 		for side in client server; do
-			check "$name ($transport): same output of the $side" \
-				diff <(normal "$scratch/bare.$side") <(normal "$scratch/$name.$side")
+			check "$name ($transport): same output of the $side" same_output "$side"
 		done
 		[ "$client_status$server_status" = 00 ] || show "$scratch/$name.client" "$scratch/$name.server"
 		check "$name ($transport) leaves no object" settled "$before"
