@@ -42,7 +42,10 @@ struct attack {
 	unsigned processes;	/* of the attacker, at most ATTACKERS_MAX */
 	unsigned rounds;	/* the attack goes on until the victims have finished so many ... */
 	unsigned turns;		/* ... and each attacker has seen going() so often, or rests */
-	unsigned slowdown;	/* the victims reach at least 1/slowdown of their calm rate */
+	/* The victims reach at least 1/slowdown of their calm rate. Fair turns among two users cost
+	 * a factor of 2, times the length of the attacker's requests; the rest is slack for other
+	 * work on the machine. See the figures that each case prints. */
+	unsigned slowdown;
 	void (*run)(unsigned number); /* in each of the attacker's processes */
 	void (*look)(void);	      /* in the driver, meanwhile; may be NULL */
 	void (*after)(void);	      /* in the driver, when they have ended; may be NULL */

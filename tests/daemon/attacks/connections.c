@@ -132,13 +132,13 @@ static void subscribers(unsigned number)
 /* Name, promise, processes, rounds, turns, slowdown, and what runs. */
 static const struct attack attacks[] = {
 	{ "silence", "8,192 connections cost no more than the share of one user", 16,
-	  60, 1, 50, silence, stage_is_bounded, NULL },
+	  100, 1, 50, silence, stage_is_bounded, NULL },
 	{ "trickle", "the time for a request is the same for all", 2,
-	  60, 1, 50, trickle, NULL, NULL },
+	  100, 1, 50, trickle, NULL, NULL },
 	{ "gifts", "the collector does not keep descriptors that it is sent", 4,
-	  100, 100, 50, gifts, stage_is_bounded, NULL },
+	  200, 200, 50, gifts, stage_is_bounded, NULL },
 	{ "subscribers", "4,096 subscribers cost no more than the share of one user", 16,
-	  20, 10, 200, subscribers, stage_is_bounded, NULL },
+	  100, 20, 50, subscribers, stage_is_bounded, NULL },
 };
 
 static void driver(void)

@@ -117,13 +117,13 @@ static void storm(unsigned number)
 /* Name, promise, processes, rounds, turns, slowdown, and what runs. */
 static const struct attack attacks[] = {
 	{ "flood", "16 processes ask as fast as they can", 16,
-	  10, 50, 1000, flood, stage_answers, NULL },
+	  40, 100, 100, flood, stage_answers, NULL },
 	{ "crowd", "many processes, and lists of them that the attacker does not read", 16,
-	  5, 20, 1000, crowd, NULL, NULL },
+	  5, 20, 4000, crowd, NULL, NULL },
 	{ "leases", "7,680 leases that the collector sweeps for each refusal", 16,
-	  20, 10, 1000, leases, NULL, NULL },
+	  40, 20, 150, leases, NULL, NULL },
 	{ "storm", "16,000 connections, as fast as they can be made", 16,
-	  20, 2000, 1000, storm, NULL, NULL },
+	  60, 2000, 150, storm, NULL, NULL },
 };
 
 static void driver(void)

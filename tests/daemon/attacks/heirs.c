@@ -221,9 +221,9 @@ static void heir_has_device(void)
 /* Name, promise, processes, rounds, turns, slowdown, and what runs. */
 static const struct attack attacks[] = {
 	{ "heirs", "the death of a member causes no long search", 4,
-	  100, 30, 30, heirs, NULL, NULL },
+	  100, 30, 100, heirs, NULL, NULL },
 	{ "flip", "the collector does not wait for the file that it searches for", 4,
-	  100, 30, 30, flip, NULL, NULL },
+	  100, 30, 100, flip, NULL, NULL },
 };
 
 static void driver(void)

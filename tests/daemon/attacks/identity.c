@@ -292,15 +292,15 @@ static void number_used_again_before_6_5(void)
 /* Name, promise, processes, rounds, turns, slowdown, and what runs. */
 static const struct attack attacks[] = {
 	{ "cookies", "the cookie of another process is worthless", 4,
-	  100, 100, 30, cookies, NULL, NULL },
+	  200, 200, 50, cookies, NULL, NULL },
 	{ "hellos", "the last registration counts", 4,
-	  100, 50, 30, hellos, NULL, NULL },
+	  200, 100, 50, hellos, NULL, NULL },
 	{ "births", "the collector forgets a process that has ended", 4,
-	  100, 50, 30, births, NULL, NULL },
+	  200, 50, 50, births, NULL, NULL },
 	{ "changes", "a user without the right changes nothing", 2,
-	  100, 50, 30, changes, changes_look, NULL },
+	  200, 100, 50, changes, changes_look, NULL },
 	{ "signals", "the collector and its files are out of reach", 1,
-	  60, 1, 30, signals, NULL, NULL },
+	  100, 1, 50, signals, NULL, NULL },
 };
 
 static void driver(void)

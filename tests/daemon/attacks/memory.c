@@ -228,13 +228,13 @@ static void lease_table_look(void)
 /* Name, promise, processes, rounds, turns, slowdown, and what runs. */
 static const struct attack attacks[] = {
 	{ "usage_memory", "its size cannot be changed, and a hole in it harms no other process", 2,
-	  100, 20, 20, usage_memory, NULL, NULL },
+	  200, 50, 50, usage_memory, NULL, NULL },
 	{ "lease_table", "no process can write it, nor can root of a container", 1,
-	  60, 1, 20, lease_table, lease_table_look, NULL },
+	  100, 1, 50, lease_table, lease_table_look, NULL },
 	{ "scribble", "only the counts of the scribbler are wrong", 2,
-	  200, 500, 20, scribble, NULL, NULL },
+	  200, 500, 50, scribble, NULL, NULL },
 	{ "claims", "a claim counts up to the amount granted", 4,
-	  100, 50, 20, claim_everything, claim_everything_look, NULL },
+	  200, 100, 50, claim_everything, claim_everything_look, NULL },
 };
 
 static void driver(void)

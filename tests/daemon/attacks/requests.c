@@ -217,13 +217,13 @@ static void hang_ups(unsigned number)
 /* Name, promise, processes, rounds, turns, slowdown, and what runs. */
 static const struct attack attacks[] = {
 	{ "needs", "each is refused by its own error number", 4,
-	  100, 10, 20, needs, NULL, NULL },
+	  200, 20, 50, needs, NULL, NULL },
 	{ "names", "numbers are left for devices that exist", 4,
-	  100, 5, 20, names, NULL, names_after },
+	  200, 10, 50, names, NULL, names_after },
 	{ "frames", "the collector takes no broken message for a request", 4,
-	  100, 20, 20, frames, NULL, NULL },
+	  200, 20, 50, frames, NULL, NULL },
 	{ "hang_ups", "a connection may end at any moment", 4,
-	  100, 20, 20, hang_ups, NULL, NULL },
+	  200, 40, 50, hang_ups, NULL, NULL },
 };
 
 static void driver(void)
