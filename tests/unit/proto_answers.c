@@ -181,6 +181,14 @@ static void slow_servers(void)
 
 /* ---- the same under a storm of signals */
 
+#ifdef __SANITIZE_THREAD__
+/* It delays signal handlers, and a handler that it runs changes errno between the call's end and
+ * our check. */
+static void under_signals(void)
+{
+	printf("skipped: a storm of signals under the thread sanitizer\n");
+}
+#else
 static volatile sig_atomic_t alarms;
 
 static void alarm_count(int signal)
@@ -206,17 +214,12 @@ static void alarms_stop(void)
 
 static void under_signals(void)
 {
-#ifdef __SANITIZE_THREAD__
-	/* It delays signal handlers, and a handler that it runs changes errno between the
-	 * call's end and our check. */
-	printf("not tried: a storm of signals under the thread sanitizer\n");
-#else
 	alarms_start();
 	quick_servers();
 	alarms_stop();
 	slow_servers_with(alarms_start, alarms_stop);
-#endif
 }
+#endif
 
 /* ---- replies with one mistake */
 

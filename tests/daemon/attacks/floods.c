@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Floods: one user asks as much as it can, with as many processes and connections as it can. The
+ * collector serves users in turns, so the victims lose the processor time that the attackers use,
+ * and not more than one place in each line.
+ */
+#include "attack.h"
+
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { CROWD = 8 }; /* processes of each attacker */
+
+static void flood(unsigned number)
+{
+	enum { UNREAD = 16 };
+	struct proto_choose choose = { 0 };
+	struct member member;
+	struct proto_need need;
+	int fd[UNREAD];
+
+	if (!CHECK(join(&member)))
+		return;
+	ready();
+	memset(fd, -1, sizeof(fd));
+	need = want(&member, KIND_qp, QUOTA + 1);
+	for (unsigned i = 0; going(); i = (i + 1) % UNREAD) {
+		close(fd[i]);
+		fd[i] = dial();
+		if (number % 4 == 3) {
+			tell(fd[i], MESSAGE_GET_PROC_STATS, &choose);
+			continue;
+		}
+		tell(fd[i], number % 4 == 2 ? MESSAGE_PING : MESSAGE_NEED, &need);
+		hear(fd[i]);
+	}
+}
+
+/* Registers many processes, and asks for lists of them without reading the lists. */
+static void crowd(unsigned number)
+{
+	enum { UNREAD = 64 };
+	pid_t child[CROWD];
+	struct proto_choose choose = { 0 };
+	int fd[UNREAD];
+	struct member member;
+	struct proto_need need;
+
+	for (unsigned i = 0; i < CROWD; i++) {
+		child[i] = split();
+		if (child[i] == 0) {
+			CHECK(join(&member));
+			need = want(&member, KIND_qp, 0);
+			for (need.row = 0; need.row < 4; need.row++)
+				ask(&need);
+			note_add(number * NOTES_EACH);
+			rest();
+			finish();
+		}
+	}
+	note_wait(number * NOTES_EACH, CROWD);
+	ready();
+	memset(fd, -1, sizeof(fd));
+	for (unsigned i = 0; going(); i++) {
+		close(fd[i % UNREAD]);
+		fd[i % UNREAD] = dial();
+		tell(fd[i % UNREAD], MESSAGE_GET_PROC_STATS, &choose);
+	}
+	for (unsigned i = 0; i < CROWD; i++)
+		CHECK(reap(child[i]) == 0);
+}
+
+/* Takes a lease on every row in many processes: the collector sweeps all for each refusal. */
+static void leases(unsigned number)
+{
+	enum { MEMBERS = 15 };
+	pid_t child[MEMBERS];
+	struct member member;
+	struct proto_need need;
+
+	for (unsigned i = 0; i < MEMBERS; i++) {
+		child[i] = split();
+		if (child[i] == 0) {
+			CHECK(join(&member));
+			need = want(&member, KIND_qp, 0);
+			for (need.row = 0; need.row < LEDGER_DEVICES; need.row++)
+				CHECK(ask(&need) == 0);
+			note_add(number * NOTES_EACH);
+			rest();
+			finish();
+		}
+	}
+	note_wait(number * NOTES_EACH, MEMBERS);
+	CHECK(join(&member));
+	need = want(&member, KIND_qp, QUOTA + 1);
+	ready();
+	while (going())
+		CHECK(ask(&need) == PROTO_REFUSED);
+	for (unsigned i = 0; i < MEMBERS; i++)
+		CHECK(reap(child[i]) == 0);
+}
+
+static void storm(unsigned number)
+{
+	enum { OPEN = 1000 };
+	int fd[OPEN];
+
+	ready();
+	memset(fd, -1, sizeof(fd));
+	for (unsigned i = 0; going(); i++) {
+		close(fd[i % OPEN]);
+		fd[i % OPEN] = dial_at(collector_socket(), SOCK_NONBLOCK);
+	}
+}
+
+/* Name, promise, processes, rounds, turns, slowdown, and what runs. */
+static const struct attack attacks[] = {
+	{ "flood", "16 processes ask as fast as they can", 16,
+	  40, 100, 100, flood, stage_answers, NULL },
+	{ "crowd", "many processes, and lists of them that the attacker does not read", 16,
+	  5, 20, 4000, crowd, NULL, NULL },
+	{ "leases", "7,680 leases that the collector sweeps for each refusal", 16,
+	  40, 20, 150, leases, NULL, NULL },
+	{ "storm", "16,000 connections, as fast as they can be made", 16,
+	  60, 2000, 150, storm, NULL, NULL },
+};
+
+static void driver(void)
+{
+	attacks_run(attacks, COUNT_OF(attacks));
+	stage_close();
+}
+
+static const struct scenario no_scenarios[] = { { 0 } };
+
+int main(int argc, char **argv)
+{
+	return harness_main(argc, argv, no_scenarios, driver);
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Deaths of members whose descriptors live on in another process. The collector searches for an
+ * heir that has a device open; the attacker makes that search long, or changes its goal. The
+ * search runs only where there is /dev/infiniband, so this program makes one in a mount namespace
+ * of its own.
+ */
+#include "attack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define DEVICE_FILE "/dev/infiniband/uverbs0"
+
+/* ---- a device directory */
+
+/* Makes a /dev with an RDMA device in it that only this program sees. The collector looks at names
+ * of open files only, so a plain file serves as the device. */
+static void device_make(void)
+{
+	static const struct {
+		const char *path;
+		unsigned minor;
+	} memory[] = { { "/dev/null", 3 }, { "/dev/zero", 5 }, { "/dev/full", 7 },
+		       { "/dev/random", 8 }, { "/dev/urandom", 9 } };
+	static bool made;
+	int fd;
+
+	if (made)
+		return;
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("tmpfs", "/dev", "tmpfs", 0, "mode=0755"))
+		skip("a mount namespace with a /dev of its own is not permitted: %s",
+		     strerror(errno));
+	umask(0);
+	for (unsigned i = 0; i < COUNT_OF(memory); i++)
+		if (mknod(memory[i].path, S_IFCHR | 0666, makedev(1, memory[i].minor)))
+			skip("%s: device files are not permitted: %s", memory[i].path,
+			     strerror(errno));
+	if (mkdir("/dev/infiniband", 0755) || mkdir("/dev/shm", 01777))
+		abort();
+	fd = open(DEVICE_FILE, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	umask(022);
+	if (fd < 0)
+		abort();
+	close(fd);
+	made = true;
+}
+
+/* ---- members that die and leave their descriptors */
+
+enum { NOTE_USAGE, NOTE_LIFELINE, NOTE_WAIT };
+
+/* Registers, holds a QP, and ends when the attacker permits. It shares the attacker's table of
+ * descriptors, so its descriptors stay open. */
+static void __attribute__((noreturn)) die_holding(unsigned number)
+{
+	struct member member;
+	struct proto_need need;
+
+	if (!CHECK(join(&member)))
+		finish();
+	need = want(&member, KIND_qp, 1);
+	CHECK(ask(&need) >= 0);
+	member.usage->row[0].used[KIND_qp] = 1;
+	close(member.table_fd);
+	note_set(number * NOTES_EACH + NOTE_LIFELINE, (uint64_t)member.connection);
+	note_set(number * NOTES_EACH + NOTE_USAGE, (uint64_t)member.usage_fd);
+	while (note(number * NOTES_EACH + NOTE_WAIT))
+		usleep(100);
+	finish();
+}
+
+/* Opens as many descriptors as the system allows: the collector would have to search them at each
+ * death. Half of the attackers have a device open, and so are heirs. */
+static void heirs(unsigned number)
+{
+	enum { KEPT = 16 };
+	int usage[KEPT], lifeline[KEPT];
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	while (dup(STDOUT_FILENO) >= 0)
+		;
+	for (int fd = 3; fd < 64; fd++)
+		close(fd);
+	if (number % 2 == 0)
+		CHECK(open(DEVICE_FILE, O_RDWR | O_CLOEXEC) >= 0, "%s", strerror(errno));
+	memset(usage, -1, sizeof(usage));
+	memset(lifeline, -1, sizeof(lifeline));
+	ready();
+	for (unsigned i = 0; going(); i = (i + 1) % KEPT) {
+		pid_t child = split_sharing();
+
+		if (child == 0)
+			die_holding(number);
+		CHECK(reap(child) == 0);
+		close(usage[i]);
+		close(lifeline[i]);
+		usage[i] = (int)note(number * NOTES_EACH + NOTE_USAGE);
+		lifeline[i] = (int)note(number * NOTES_EACH + NOTE_LIFELINE);
+	}
+}
+
+struct flipping {
+	int place, page, other;
+	bool stop;
+};
+
+static void *flip_thread(void *argument)
+{
+	struct flipping *flipping = argument;
+
+	while (!__atomic_load_n(&flipping->stop, __ATOMIC_RELAXED)) {
+		dup3(flipping->other, flipping->place, O_CLOEXEC);
+		dup3(flipping->page, flipping->place, O_CLOEXEC);
+	}
+	return NULL;
+}
+
+/* The descriptor is a usage page when the collector looks at it, and, when the collector opens it,
+ * a pipe that has no writer. */
+static void flip(unsigned number)
+{
+	struct flipping flipping;
+	char path[64];
+	int pipe_fd;
+	pthread_t thread;
+
+	snprintf(path, sizeof(path), "/tmp/rdma_attack.%d", (int)getpid());
+	if (mkfifo(path, 0666))
+		abort();
+	pipe_fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	unlink(path);
+	CHECK(open(DEVICE_FILE, O_RDWR | O_CLOEXEC) >= 0, "%s", strerror(errno));
+	ready();
+	while (going()) {
+		pid_t child;
+
+		note_set(number * NOTES_EACH + NOTE_USAGE, 0);
+		note_set(number * NOTES_EACH + NOTE_WAIT, 1);
+		child = split_sharing();
+		if (child == 0)
+			die_holding(number);
+		while (!note(number * NOTES_EACH + NOTE_USAGE) && !has_child_ended(child))
+			usleep(100);
+		flipping = (struct flipping){ .place = (int)note(number * NOTES_EACH + NOTE_USAGE),
+					      .other = pipe_fd };
+		flipping.page = fcntl(flipping.place, F_DUPFD_CLOEXEC, 200);
+		pthread_create(&thread, NULL, flip_thread, &flipping);
+		note_set(number * NOTES_EACH + NOTE_WAIT, 0);
+		CHECK(reap(child) == 0);
+		usleep(20000);
+		__atomic_store_n(&flipping.stop, true, __ATOMIC_RELAXED);
+		pthread_join(thread, NULL);
+		close(flipping.place);
+		close(flipping.page);
+		close((int)note(number * NOTES_EACH + NOTE_LIFELINE));
+	}
+}
+
+/* ---- who is an heir */
+
+/* A member that dies and leaves its descriptors to a child, with a device or without. Returns its
+ * number; that of the child is in NOTE_HEIR. */
+static pid_t member_with_heir(bool has_device)
+{
+	struct proto_need need;
+	struct member member;
+	pid_t child = split();
+
+	if (child)
+		return CHECK(reap(child) == 0) ? child : -1;
+	become(ATTACKER_UID, NULL);
+	if (!CHECK(join(&member)))
+		finish();
+	need = want(&member, KIND_qp, 1);
+	CHECK(ask(&need) == 0);
+	member.usage->row[0].used[KIND_qp] = 1;
+	if (has_device)
+		CHECK(open(DEVICE_FILE, O_RDWR | O_CLOEXEC) >= 0, "%s", strerror(errno));
+	if (split_heir() == 0)
+		rest();
+	finish();
+}
+
+/* The charge of a dead member stays with an heir that has the device, and only with such one. This
+ * also proves that the collector searches for heirs here. */
+static void heir_has_device(void)
+{
+	pid_t with, without, heir, other;
+
+	device_make();
+	stage_open();
+	with = member_with_heir(true);
+	heir = (pid_t)note(NOTE_HEIR);
+	without = member_with_heir(false);
+	other = (pid_t)note(NOTE_HEIR);
+	EVENTUALLY(collector_tenant("attacker").used[KIND_qp] == 1, "%llu QPs are charged",
+		   (unsigned long long)collector_tenant("attacker").used[KIND_qp]);
+	CHECK(collector_process(with).used[KIND_qp] == 1, "the heir has the device");
+	CHECK(collector_process(without).used[KIND_qp] == 0, "the heir has no device");
+	CHECK(!has_child_ended(heir) && !has_child_ended(other), "an heir ended too early");
+	attack_stop();
+	CHECK(reap(heir) == 0 && reap(other) == 0);
+	stage_is_clean("heir_has_device");
+}
+
+/* Name, promise, processes, rounds, turns, slowdown, and what runs. */
+static const struct attack attacks[] = {
+	{ "heirs", "the death of a member causes no long search", 4,
+	  100, 30, 100, heirs, NULL, NULL },
+	{ "flip", "the collector does not wait for the file that it searches for", 4,
+	  100, 30, 100, flip, NULL, NULL },
+};
+
+static void driver(void)
+{
+	RUN(heir_has_device);
+	for (unsigned i = 0; i < COUNT_OF(attacks); i++)
+		CASE(attacks[i].name) {
+			device_make();
+			attack_run(&attacks[i]);
+		}
+	stage_close();
+}
+
+static const struct scenario no_scenarios[] = { { 0 } };
+
+int main(int argc, char **argv)
+{
+	return harness_main(argc, argv, no_scenarios, driver);
+}

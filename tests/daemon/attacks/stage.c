@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The collector under attack and the run of one attack; see attack.h. The length of an attack is
+ * set by the work that victims and attackers do, and the victims' rate is compared with their rate
+ * just before, so that a busy machine changes both.
+ */
+#include "attack.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+	CALM_ROUNDS = 60,
+	/* The kernel divides the processor, not the collector. With equal priority, 16 attackers
+	 * on a small machine leave the collector too little of it for any measurement. */
+	ATTACKER_NICE = 10,
+	ATTEMPTS = 2,		/* at measuring calm and attack */
+	DESCRIPTORS_MORE = 700, /* that one user may cost the collector beyond its members */
+	DESCRIPTORS_OURS = 4,	/* of our own requests, just answered */
+	RESIDENT_MORE_KB = 64 << 10,
+};
+
+static unsigned descriptors_at_start;
+static long resident_at_start;
+
+/* ---- the collector */
+
+static unsigned descriptors(pid_t pid)
+{
+	char path[64];
+	unsigned count = 0;
+	DIR *directory;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	directory = opendir(path);
+	while (directory && readdir(directory))
+		count++;
+	if (directory)
+		closedir(directory);
+	return count;
+}
+
+static long resident_kb(pid_t pid)
+{
+	char path[64], line[256];
+	long kb = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	file = fopen(path, "r");
+	while (file && fgets(line, sizeof(line), file))
+		sscanf(line, "VmRSS: %ld", &kb);
+	if (file)
+		fclose(file);
+	return kb;
+}
+
+static void collector_end(void)
+{
+	if (collector_pid() > 0)
+		collector_kill();
+}
+
+void stage_prepare(void)
+{
+	static bool prepared;
+	char directory[PATH_MAX];
+
+	if (prepared)
+		return;
+	if (geteuid())
+		skip("this test needs root, to act as two users");
+	prepared = true;
+	atexit(collector_end);
+	/* Orphans come to us: we can reap them. */
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1))
+		abort();
+	actors_share();
+	victims_share();
+	snprintf(directory, sizeof(directory), "%s", collector_socket());
+	*strrchr(directory, '/') = '\0';
+	if (chmod(directory, 0711))
+		abort();
+	collector_policy("[collector]\nadmin_group = " ADMIN_GROUP "\n"
+			 "[host]\nqp = 32\n"
+			 "[tenant victim]\nmatch = uid=60001\nqp = 16\ndevice." DEVICE ".qp = 12\n"
+			 "[tenant attacker]\nmatch = uid=60002\nqp = 16\n");
+}
+
+void stage_open(void)
+{
+	stage_prepare();
+	stage_clear();
+	if (collector_pid() > 0)
+		return;
+	collector_start("");
+	descriptors_at_start = descriptors(collector_pid());
+	resident_at_start = resident_kb(collector_pid());
+}
+
+void stage_clear(void)
+{
+	actors_clear();
+	victims_share();
+}
+
+void stage_close(void)
+{
+	if (collector_pid() > 0)
+		collector_stop();
+	CHECK(!strstr(collector_log(), "runtime error") && !strstr(collector_log(), "Sanitizer"),
+	      "%s", collector_log());
+}
+
+void stage_answers(void)
+{
+	CHECK(collector_tenant("victim").limit[KIND_qp] == QUOTA, "root gets no answer");
+}
+
+static bool is_bounded(void)
+{
+	return descriptors(collector_pid()) <= descriptors_at_start + DESCRIPTORS_MORE;
+}
+
+void stage_is_bounded(void)
+{
+	EVENTUALLY(is_bounded(), "the collector has %u descriptors, %u before",
+		   descriptors(collector_pid()), descriptors_at_start);
+	stage_answers();
+}
+
+static bool collector_answers(void)
+{
+	struct proto_pong pong;
+
+	return collector_call(MESSAGE_PING, NULL, &pong) == 0 && pong.pid == collector_pid();
+}
+
+static bool is_clean(void)
+{
+	struct proto_row victim = collector_tenant("victim"),
+			 attacker = collector_tenant("attacker");
+	struct proto_pong pong;
+
+	if (collector_call(MESSAGE_PING, NULL, &pong) || pong.processes || pong.leases)
+		return false;
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		if (victim.used[kind] || victim.granted[kind] || attacker.used[kind] ||
+		    attacker.granted[kind])
+			return false;
+	return descriptors(collector_pid()) <= descriptors_at_start + DESCRIPTORS_OURS;
+}
+
+void stage_is_clean(const char *name)
+{
+	struct proto_pong pong = { 0 };
+	long more;
+
+	if (!CHECK(collector_answers(), "%s: the collector does not answer any more: %s", name,
+		   collector_log())) {
+		collector_kill(); /* the next case starts another */
+		return;
+	}
+	if (!EVENTUALLY(is_clean(), "%s: the collector did not forget the processes", name)) {
+		collector_call(MESSAGE_PING, NULL, &pong);
+		printf("%s: %u processes, %u leases, %u descriptors (%u at the start)\n", name,
+		       pong.processes, pong.leases, descriptors(collector_pid()),
+		       descriptors_at_start);
+	}
+	CHECK(collector_tenant("attacker").peak[KIND_qp] <= QUOTA &&
+		      collector_tenant("victim").peak[KIND_qp] <= QUOTA &&
+		      collector_tenant(NULL).peak[KIND_qp] <= 2 * QUOTA,
+	      "%s: a limit was exceeded", name);
+	more = resident_kb(collector_pid()) - resident_at_start;
+#ifndef __SANITIZE_ADDRESS__
+	CHECK(more < RESIDENT_MORE_KB, "%s: the collector has %ld KB more than at the start", name,
+	      more);
+#endif
+}
+
+/* ---- one attack */
+
+static struct victims_report victims_judged(const char *name, const pid_t pid[2])
+{
+	struct victims_report report = victims_end(pid);
+
+	CHECK(report.lost == 0 && report.gained == 0, "%s: %u units lost, %u too many", name,
+	      report.lost, report.gained);
+	return report;
+}
+
+static struct victims_report calm(void)
+{
+	struct waiting waiting = { .for_what = "the victims' rounds without an attack",
+				   .file = __FILE__, .line = __LINE__ };
+	pid_t victims[2];
+
+	stage_clear();
+	victims_start(CALM_ROUNDS, victims);
+	while (victims_rounds() < CALM_ROUNDS && waiting_goes_on(&waiting))
+		;
+	attack_stop();
+	return victims_judged("calm", victims);
+}
+
+static void attackers_start(const struct attack *row, pid_t *ret_pid)
+{
+	for (unsigned i = 0; i < row->processes; i++) {
+		ret_pid[i] = split();
+		if (ret_pid[i] == 0) {
+			if (nice(ATTACKER_NICE) < 0)
+				abort();
+			become(ATTACKER_UID, NULL);
+			actor_is(i);
+			row->run(i);
+			finish();
+		}
+	}
+}
+
+/* An attacker that ends early has failed: its status says so. */
+static bool one_has_failed(const struct attack *row, const pid_t *pid)
+{
+	for (unsigned i = 0; i < row->processes; i++)
+		if (has_child_ended(pid[i]))
+			return true;
+	return false;
+}
+
+static bool work_is_done(const struct attack *row)
+{
+	for (unsigned i = 0; i < row->processes; i++)
+		if (actor_turns(i) < row->turns)
+			return false;
+	return victims_rounds() >= row->rounds;
+}
+
+static struct victims_report attacked(const struct attack *row)
+{
+	pid_t attackers[ATTACKERS_MAX], victims[2];
+	struct victims_report report;
+
+	stage_clear();
+	attackers_start(row, attackers);
+	EVENTUALLY(actors_ready() == row->processes || one_has_failed(row, attackers),
+		   "%s: %u of %u are ready", row->name, actors_ready(), row->processes);
+	victims_start(row->rounds, victims);
+	if (row->look)
+		row->look();
+	EVENTUALLY(work_is_done(row) || one_has_failed(row, attackers), "%s: %u of %u rounds",
+		   row->name, victims_rounds(), row->rounds);
+	attack_stop();
+	report = victims_judged(row->name, victims);
+	for (unsigned i = 0; i < row->processes; i++)
+		CHECK(reap(attackers[i]) == 0, "%s: %s", row->name, row->holds);
+	stage_is_clean(row->name);
+	return report;
+}
+
+/* Whether the victims got their share. A machine that is too busy to answer in the library's time
+ * without an attack says nothing about the attack. */
+static bool is_fair(const struct attack *row, const struct victims_report *before,
+		    const struct victims_report *under)
+{
+	double ratio = under->rate > 0 ? before->rate / under->rate : 0;
+
+	printf("%-14s calm %6.0f rounds/s, attacked %6.0f: 1/%.1f (1/%u is enough); %u rounds, "
+	       "asking p50 %.3f ms, p99 %.3f, slowest %.3f; unanswered %u calm, %u attacked\n",
+	       row->name, before->rate, under->rate, ratio, row->slowdown, under->rounds,
+	       under->ms_half, under->ms_99, under->ms_all, before->unanswered, under->unanswered);
+	return under->rate > 0 && ratio <= row->slowdown &&
+	       (under->unanswered == 0 || before->unanswered > 0);
+}
+
+void attack_run(const struct attack *row)
+{
+	bool fair = false;
+
+	stage_open();
+	for (unsigned i = 0; i < ATTEMPTS && !fair && collector_pid() > 0; i++) {
+		struct victims_report before = calm(), under = attacked(row);
+
+		fair = is_fair(row, &before, &under);
+	}
+	CHECK(fair, "%s: the victims did not get their share", row->name);
+	if (row->after && collector_pid() > 0)
+		row->after();
+}
+
+void attacks_run(const struct attack *rows, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		CASE(rows[i].name)
+			attack_run(&rows[i]);
+}
