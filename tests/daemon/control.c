@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,14 +22,10 @@ static uint64_t qp_limit(const char *tenant)
 	return collector_tenant(tenant).limit[KIND_qp];
 }
 
-static bool wait_limit(const char *tenant, uint64_t limit)
+static void wait_limit(const char *tenant, uint64_t limit)
 {
-	for (int i = 0; i < 500; i++) {
-		if (qp_limit(tenant) == limit)
-			return true;
-		usleep(10000);
-	}
-	return CHECK(false, "the limit is %llu", (unsigned long long)qp_limit(tenant));
+	EVENTUALLY(qp_limit(tenant) == limit, "the limit is %llu",
+		   (unsigned long long)qp_limit(tenant));
 }
 
 static struct proto_pong pong(void)
@@ -52,12 +49,11 @@ static void write_renamed(const char *name, const char *text)
 		abort();
 }
 
-static void drive_reload(void)
+static void reloads(void)
 {
-	unsigned reloads;
+	unsigned count;
 
-	collector_policy("[tenant a]\nqp = 1\n");
-	collector_start("");
+	collector_fresh("[tenant a]\nqp = 1\n", "");
 	CHECK(qp_limit("a") == 1);
 	/* The files are watched, written in place or replaced. */
 	collector_policy("[tenant a]\nqp = 2\n");
@@ -71,28 +67,23 @@ static void drive_reload(void)
 	wait_limit("b", 5);
 	/* A bad one changes nothing, and says where. */
 	write_renamed("tenants.d/c.conf", "[tenant c]\nqp = 6\nqpp = 7\n");
-	for (int i = 0; i < 500 && !pong().problem[0]; i++)
-		usleep(10000);
+	EVENTUALLY(pong().problem[0]);
 	CHECK(strstr(pong().problem, "/tenants.d/c.conf:3: "), "%s", pong().problem);
 	CHECK(strstr(pong().problem, "qpp"), "%s", pong().problem);
 	CHECK(qp_limit("b") == 5 && qp_limit("a") == 3);
 	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) == -EINVAL);
 	CHECK(strstr(collector_log(), "the old policy stays"));
 	/* Put right; by message and by signal. */
-	reloads = pong().reloads;
+	count = pong().reloads;
 	write_renamed("tenants.d/c.conf", "[tenant c]\nqp = 6\n");
 	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) == 0);
-	CHECK(qp_limit("c") == 6 && !pong().problem[0] && pong().reloads > reloads);
-	reloads = pong().reloads;
+	CHECK(qp_limit("c") == 6 && !pong().problem[0] && pong().reloads > count);
+	count = pong().reloads;
 	kill(collector_pid(), SIGHUP);
-	for (int i = 0; i < 500 && pong().reloads == reloads; i++)
-		usleep(10000);
-	CHECK(pong().reloads > reloads);
+	EVENTUALLY(pong().reloads > count);
 	/* A file that is gone takes its tenant along. */
 	unlink(harness_path("tenants.d/c.conf"));
-	for (int i = 0; i < 500 && collector_tenant("c").tenant[0]; i++)
-		usleep(10000);
-	CHECK(!collector_tenant("c").tenant[0]);
+	EVENTUALLY(!collector_tenant("c").tenant[0]);
 	collector_stop();
 }
 
@@ -105,11 +96,9 @@ static int tenant(enum message type, const char *section, const char *text)
 	return collector_call(type, &change, NULL);
 }
 
-static void drive_commands(void)
+static void changes_by_commands(void)
 {
-	unlink(harness_path("tenants.d/b.conf"));
-	collector_policy("[tenant a]\nqp = 1\nmode = warn\n");
-	collector_start("");
+	collector_fresh("[tenant a]\nqp = 1\nmode = warn\n", "");
 	/* Over the file, and over reloads and restarts, until it is taken back. */
 	CHECK(collector_set("tenant a", "qp = 10\n") == 0 && qp_limit("a") == 10);
 	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) == 0 && qp_limit("a") == 10);
@@ -147,7 +136,7 @@ static int run(const char *arguments, char *output, size_t size)
 	size_t length;
 	FILE *pipe;
 
-	snprintf(command, sizeof(command), "timeout 20 %s/collector_server %s 2>&1",
+	snprintf(command, sizeof(command), "timeout 300 %s/collector_server %s 2>&1",
 		 getenv("BUILD_DIRECTORY"), arguments);
 	pipe = popen(command, "re");
 	length = fread(output, 1, size - 1, pipe);
@@ -155,11 +144,12 @@ static int run(const char *arguments, char *output, size_t size)
 	return WEXITSTATUS(pclose(pipe));
 }
 
-static void drive_start(void)
+static void start_and_arguments(void)
 {
 	char output[2048], arguments[512];
 	struct proto_pong answer;
 
+	collector_policy("");
 	CHECK(run("--version", output, sizeof(output)) == 0 && strstr(output, "collector_server "));
 	CHECK(run("--help", output, sizeof(output)) == 0 && strstr(output, "usage:"));
 	CHECK(run("--nonsense", output, sizeof(output)) == 2, "%s", output);
@@ -177,7 +167,9 @@ static void drive_start(void)
 		      strstr(output, "RDMA_INTERCEPT_MAX_GLOBAL_QP='many'"),
 	      "%s", output);
 	unsetenv("RDMA_INTERCEPT_MAX_GLOBAL_QP");
-	/* In the background: the socket answers when the command returns. */
+	/* In the background: the socket answers when the command returns. It becomes our child, so
+	 * that it ends with us. */
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	snprintf(arguments, sizeof(arguments), "--daemon --socket %s --state ", collector_socket());
 	snprintf(arguments + strlen(arguments), sizeof(arguments) - strlen(arguments), "%s --log ",
 		 harness_path("state2"));
@@ -187,8 +179,7 @@ static void drive_start(void)
 	if (CHECK(collector_call(MESSAGE_PING, NULL, &answer) == 0)) {
 		CHECK(getpgid(answer.pid) != getpgid(0));
 		kill(answer.pid, SIGTERM);
-		for (int i = 0; i < 500 && !kill(answer.pid, 0); i++)
-			usleep(10000);
+		CHECK(spawn_wait(answer.pid) == 0);
 		CHECK(access(collector_socket(), F_OK) != 0);
 	}
 	/* One that cannot start says so, and the caller learns of it. */
@@ -207,7 +198,7 @@ static int event_note(const void *row, void *closure)
 	return 0;
 }
 
-static void drive_explain(void)
+static void explanations(void)
 {
 	struct proto_explanation answer;
 	struct proto_choose all = { 0 };
@@ -219,8 +210,7 @@ static void drive_explain(void)
 		 "[tenant nobody]\nmatch = uid=61998\n"
 		 "[tenant me]\nmatch = uid=%u\n[tenant late]\nmatch = uid=%u\n",
 		 (unsigned)geteuid(), (unsigned)geteuid());
-	collector_policy(policy);
-	collector_start("");
+	collector_fresh(policy, "");
 	CHECK(collector_call(MESSAGE_EXPLAIN, &ask, &answer) == 0);
 	CHECK(!strcmp(answer.tenant, "me") && !answer.registered, "%s", answer.tenant);
 	CHECK(strstr(answer.rule, "policy.conf:4: match = uid="), "%s", answer.rule);
@@ -229,8 +219,8 @@ static void drive_explain(void)
 	ask = (struct proto_ask){ .pid = 0x7ffffff0 };
 	CHECK(collector_call(MESSAGE_EXPLAIN, &ask, &answer) == -ESRCH);
 	CHECK(collector_set("tenant me", "qp = 1\n") == 0);
-	CHECK(proto_rows(collector_socket(), MESSAGE_EVENTS, &all, event_note, &seen, 1000,
-			 problem) == 0,
+	CHECK(proto_rows(collector_socket(), MESSAGE_EVENTS, &all, event_note, &seen,
+			 COLLECTOR_PATIENCE_MS, problem) == 0,
 	      "%s", problem);
 	CHECK(seen & 1u << EVENT_LIMITS && seen & 1u << EVENT_RELOADED, "%x", seen);
 	collector_stop();
@@ -238,10 +228,11 @@ static void drive_explain(void)
 
 static void drive(void)
 {
-	drive_reload();
-	drive_commands();
-	drive_start();
-	drive_explain();
+	cases_at_once();
+	RUN(reloads);
+	RUN(changes_by_commands);
+	RUN(start_and_arguments);
+	RUN(explanations);
 }
 
 int main(int argc, char **argv)

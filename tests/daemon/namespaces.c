@@ -33,7 +33,6 @@ enum {
 	PROCESS_QPS = 4,
 	OTHER_QPS = 2,
 	QPS_MOST = 64,
-	WAIT_SECONDS = 15,
 	NOT_PERMITTED = 77,
 };
 
@@ -50,12 +49,12 @@ enum {
 
 static uint64_t load(unsigned box, unsigned which)
 {
-	return __atomic_load_n(shared_word(box * WORDS + which), __ATOMIC_SEQ_CST);
+	return word_load(box * WORDS + which);
 }
 
 static void store(unsigned box, unsigned which, uint64_t value)
 {
-	__atomic_store_n(shared_word(box * WORDS + which), value, __ATOMIC_SEQ_CST);
+	word_store(box * WORDS + which, value);
 }
 
 /* ---- inside */
@@ -69,8 +68,7 @@ static void boxed(const char *argument)
 	store(box, WORD_INNER_UID, geteuid());
 	store(box, WORD_INNER_PID, (uint64_t)getpid());
 	for (uint64_t order = 0;; order++) {
-		while (load(box, WORD_ORDERS) == order)
-			usleep(1000);
+		word_await(box * WORDS + WORD_ORDERS, order + 1);
 		while (made < QPS_MOST && qp_make(&fixture, IBV_QPT_RC))
 			made++;
 		store(box, WORD_MADE, made);
@@ -209,7 +207,7 @@ static __attribute__((noreturn)) void box_make(unsigned box, uid_t uid)
 	if (child < 0)
 		give_up("fork");
 	if (child == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* its parent is in another namespace */
 		root_enter(root);
 		program_run(box, program, directory);
 	}
@@ -228,7 +226,8 @@ struct box {
 
 static bool wait_word(const struct box *box, unsigned which, uint64_t value)
 {
-	double until = seconds_now() + WAIT_SECONDS;
+	struct waiting waiting = { .for_what = "a word of a container", .file = __FILE__,
+				   .line = __LINE__ };
 
 	while (load(box->number, which) != value) {
 		int status;
@@ -238,11 +237,10 @@ static bool wait_word(const struct box *box, unsigned which, uint64_t value)
 				skip("namespaces like those of a container are not permitted here");
 			return CHECK(false, "a container ended with %x", (unsigned)status);
 		}
-		if (seconds_now() > until)
+		if (!waiting_goes_on(&waiting))
 			return CHECK(false, "word %u is %llu, not %llu", which,
 				     (unsigned long long)load(box->number, which),
 				     (unsigned long long)value);
-		usleep(1000);
 	}
 	return true;
 }
@@ -253,11 +251,11 @@ static struct box box_start(unsigned number, uid_t uid)
 
 	for (unsigned which = 0; which < WORDS; which++)
 		store(number, which, 0);
-	fflush(stdout);
-	box.between = fork();
+	box.between = fork_child();
 	if (box.between == 0)
 		box_make(number, uid);
-	wait_word(&box, WORD_INNER_PID, 1);
+	if (!wait_word(&box, WORD_INNER_PID, 1))
+		stop_here();
 	CHECK(load(number, WORD_INNER_UID) == 0, "root inside");
 	box.pid = (pid_t)load(number, WORD_PID);
 	return box;
@@ -371,6 +369,16 @@ static void restart(void)
 	CHECK(collector_wait_used("boxed", KIND_qp, 0));
 }
 
+static void with_collector(void (*run)(void))
+{
+	collector_fresh("[tenant boxed]\nmatch = uid=60001\nqp = 7\nprocess.qp = 4\n"
+			"[tenant other]\nmatch = uid=60002\nqp = 2\n",
+			"");
+	run();
+	EVENTUALLY(collector_tenant(NULL).processes == 0);
+	collector_stop();
+}
+
 static void driver(void)
 {
 	char directory[PATH_MAX];
@@ -382,15 +390,14 @@ static void driver(void)
 	if (chmod(directory, 0711) || chmod(harness_path("words"), 0666) ||
 	    mkdir(harness_path("root"), 0755))
 		abort();
-	collector_policy("[tenant boxed]\nmatch = uid=60001\nqp = 7\nprocess.qp = 4\n"
-			 "[tenant other]\nmatch = uid=60002\nqp = 2\n");
-	collector_start("");
-	one();
-	two_of_one_name();
-	another_user();
-	restart();
-	CHECK(collector_tenant(NULL).processes == 0);
-	collector_stop();
+	CASE("one_container")
+		with_collector(one);
+	CASE("two_of_one_name")
+		with_collector(two_of_one_name);
+	CASE("another_user")
+		with_collector(another_user);
+	CASE("restart")
+		with_collector(restart);
 }
 
 int main(int argc, char **argv)

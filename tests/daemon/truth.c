@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,26 +25,7 @@ enum { WORD_READY, WORD_GO, WORD_END, WORD_MADE };
 /* The collector looks every second, give or take a quarter. */
 #define SAMPLE 1.25
 
-#define WITHIN(seconds, condition)                                                                 \
-	({                                                                                         \
-		double until_ = seconds_now() + (seconds);                                         \
-		bool good_;                                                                        \
-		while (!(good_ = (condition)) && seconds_now() < until_)                           \
-			usleep(10000);                                                             \
-		good_;                                                                             \
-	})
-
 static char directory[128], variables[256];
-
-static uint64_t load(unsigned word)
-{
-	return __atomic_load_n(shared_word(word), __ATOMIC_SEQ_CST);
-}
-
-static void store(unsigned word, uint64_t value)
-{
-	__atomic_store_n(shared_word(word), value, __ATOMIC_SEQ_CST);
-}
 
 static void wait_seconds(double seconds)
 {
@@ -61,17 +41,15 @@ static void run_holder(const char *argument)
 
 	for (int i = 0; i < atoi(argument); i++)
 		CHECK(qp_make(&fixture, IBV_QPT_RC) != NULL);
-	__atomic_add_fetch(shared_word(WORD_READY), 1, __ATOMIC_SEQ_CST);
-	while (!load(WORD_END))
-		usleep(5000);
+	word_add(WORD_READY, 1);
+	word_await(WORD_END, 1);
 }
 
 /* Has the library, and no use for it. */
 static void run_idle(const char *argument)
 {
-	__atomic_add_fetch(shared_word(WORD_READY), 1, __ATOMIC_SEQ_CST);
-	while (!load(WORD_END))
-		usleep(5000);
+	word_add(WORD_READY, 1);
+	word_await(WORD_END, 1);
 }
 
 /*
@@ -86,10 +64,9 @@ static void run_churner(const char *argument)
 	struct ibv_qp *qp[8];
 
 	kernel_open(harness_path("monitor"));
-	__atomic_add_fetch(shared_word(WORD_READY), 1, __ATOMIC_SEQ_CST);
-	while (!load(WORD_GO))
-		usleep(5000);
-	while (!load(WORD_END)) {
+	word_add(WORD_READY, 1);
+	word_await(WORD_GO, 1);
+	while (!word_load(WORD_END)) {
 		if (held < 8 && (!held || rand_r(&seed) % 2)) {
 			CHECK((qp[held++] = qp_make(&fixture, IBV_QPT_RC)) != NULL);
 			usleep(rand_r(&seed) % 2000);
@@ -99,26 +76,25 @@ static void run_churner(const char *argument)
 			usleep(rand_r(&seed) % 2000);
 			CHECK(ibv_destroy_qp(qp[--held]) == 0);
 		}
-		__atomic_add_fetch(shared_word(WORD_MADE), 1, __ATOMIC_SEQ_CST);
+		word_add(WORD_MADE, 1);
 	}
 }
 
 static pid_t guarded(const char *scenario, const char *settings)
 {
-	uint64_t ready = load(WORD_READY);
+	uint64_t ready = word_load(WORD_READY);
 	pid_t pid = spawn_start(scenario, settings);
 
-	CHECK(WITHIN(30, load(WORD_READY) > ready), "%s", scenario);
+	NEED(word_load(WORD_READY) > ready, "%s", scenario);
 	return pid;
 }
 
 /* One without the library. */
 static pid_t unguarded(void)
 {
-	pid_t pid = fork();
+	pid_t pid = fork_child();
 
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
 			pause();
 	}
@@ -167,8 +143,8 @@ static struct wanted events(enum proto_event_type type, pid_t pid)
 	struct proto_choose all = { 0 };
 	char problem[PROTO_PROBLEM];
 
-	CHECK(proto_rows(collector_socket(), MESSAGE_EVENTS, &all, event_count, &wanted, 1000,
-			 problem) >= 0,
+	CHECK(proto_rows(collector_socket(), MESSAGE_EVENTS, &all, event_count, &wanted,
+			 COLLECTOR_PATIENCE_MS, problem) >= 0,
 	      "%s", problem);
 	return wanted;
 }
@@ -191,7 +167,8 @@ static struct proto_row on_device(enum message type, const char *tenant, pid_t p
 
 	snprintf(choose.tenant, sizeof(choose.tenant), "%s", tenant);
 	snprintf(choose.device, sizeof(choose.device), "%s", device);
-	CHECK(proto_rows(collector_socket(), type, &choose, row_keep, &row, 1000, problem) >= 0,
+	CHECK(proto_rows(collector_socket(), type, &choose, row_keep, &row, COLLECTOR_PATIENCE_MS,
+			 problem) >= 0,
 	      "%s", problem);
 	return row;
 }
@@ -215,16 +192,14 @@ static unsigned mirrored(pid_t pid, const char *device)
 
 static void begin(const char *policy, enum monitor_mode mode)
 {
-	for (unsigned word = 0; word < 16; word++)
-		store(word, 0);
+	words_clear();
 	kernel_load(directory, mode);
-	collector_policy(policy);
-	collector_start(variables);
+	collector_fresh(policy, variables);
 }
 
 /* ---- */
 
-static void drive_uncovered(void)
+static void uncovered(void)
 {
 	char policy[128];
 	struct proto_row row;
@@ -245,8 +220,8 @@ static void drive_uncovered(void)
 	kernel_set(bare_row, KIND_qp, 5);
 	loaded_row = kernel_row(loaded, "rxe1", "inactive");
 	kernel_set(loaded_row, MONITOR_driver, 1); /* whatever it is */
-	CHECK(WITHIN(2, events(EVENT_UNCOVERED, bare).count), "not noticed");
-	CHECK(WITHIN(2, events(EVENT_UNCOVERED, loaded).count), "not noticed");
+	EVENTUALLY(events(EVENT_UNCOVERED, bare).count, "not noticed");
+	EVENTUALLY(events(EVENT_UNCOVERED, loaded).count, "not noticed");
 	printf("uncovered processes were noticed after %.2f s\n", seconds_now() - before);
 	CHECK(!strcmp(events(EVENT_UNCOVERED, bare).text, "raw: the library is not loaded"), "%s",
 	      events(EVENT_UNCOVERED, bare).text);
@@ -274,37 +249,37 @@ static void drive_uncovered(void)
 
 	/* Who has nothing is nobody's concern; coming back is no news. */
 	kernel_clear(bare_row);
-	CHECK(WITHIN(2, pong().uncovered == 1));
+	EVENTUALLY(pong().uncovered == 1);
 	CHECK(!collector_process(bare).pid);
 	kernel_set(bare_row, KIND_pd, 1);
-	CHECK(WITHIN(2, pong().uncovered == 2));
+	EVENTUALLY(pong().uncovered == 2);
 	CHECK(events(EVENT_UNCOVERED, bare).count == 1);
 	/* Another policy is another tenant. */
 	collector_policy("");
-	CHECK(WITHIN(3, !strcmp(collector_process(bare).tenant, "default")));
+	EVENTUALLY(!strcmp(collector_process(bare).tenant, "default"));
 	CHECK(collector_process(bare).flags & ROW_UNCOVERED);
-	CHECK(WITHIN(3, collector_tenant("default").kernel[KIND_pd] == 1));
+	EVENTUALLY(collector_tenant("default").kernel[KIND_pd] == 1);
 	/* Dead, and a child has it: still uncovered. Nobody has it: gone. */
 	end(bare);
 	wait_seconds(SAMPLE);
 	CHECK(collector_process(bare).flags & ROW_UNCOVERED);
 	kernel_free(bare_row);
-	CHECK(WITHIN(2, pong().uncovered == 1));
+	EVENTUALLY(pong().uncovered == 1);
 	/* Seen only after its death: when it lasts. */
 	bare = unguarded();
 	bare_row = kernel_row(bare, "rxe0", "late");
 	end(bare);
+	before = seconds_now();
 	kernel_set(bare_row, KIND_pd, 1);
-	wait_seconds(1);
-	CHECK(events(EVENT_UNCOVERED, bare).count == 0 && pong().uncovered == 1);
-	CHECK(WITHIN(4, pong().uncovered == 2 && events(EVENT_UNCOVERED, bare).count == 1));
-	store(WORD_END, 1);
+	EVENTUALLY(pong().uncovered == 2 && events(EVENT_UNCOVERED, bare).count == 1);
+	CHECK(seconds_now() - before > 1.9, "after %.2f s: too early", seconds_now() - before);
+	word_store(WORD_END, 1);
 	spawn_wait(holder);
 	spawn_wait(loaded);
 	collector_stop();
 }
 
-static void drive_sums(void)
+static void sums(void)
 {
 	pid_t lease, socket, bare;
 	unsigned row, second;
@@ -327,7 +302,8 @@ static void drive_sums(void)
 	row = kernel_row(bare, "", "raw"); /* of no device */
 	kernel_set(row, KIND_cm_id, 4);
 	kernel_set(kernel_row(0, "", ""), KIND_qp, 10000); /* of nobody known */
-	CHECK(WITHIN(2, collector_process(bare).kernel[KIND_qp] == 1110));
+	EVENTUALLY(collector_tenant(NULL).kernel[KIND_qp] == 11115 &&
+		   collector_process(bare).kernel[KIND_qp] == 1110);
 	CHECK(collector_tenant("mine").kernel[KIND_qp] == 1115, "%llu",
 	      (unsigned long long)collector_tenant("mine").kernel[KIND_qp]);
 	CHECK(collector_tenant("mine").used[KIND_qp] == 5);
@@ -345,15 +321,15 @@ static void drive_sums(void)
 	/* A guarded process on a device that the books know nothing of. */
 	row = kernel_row(lease, "rxe1", "guarded");
 	kernel_set(row, KIND_mr, 6);
-	CHECK(WITHIN(2, on_device(MESSAGE_GET_PROC_STATS, "", lease, "rxe1").kernel[KIND_mr] == 6));
+	EVENTUALLY(on_device(MESSAGE_GET_PROC_STATS, "", lease, "rxe1").kernel[KIND_mr] == 6);
 	CHECK(on_device(MESSAGE_GET_PROC_STATS, "", lease, "rxe1").used[KIND_mr] == 0);
 	/* What is not counted completely is not known. */
 	kernel_head->observed &= ~(1ull << KIND_qp);
-	CHECK(WITHIN(2, collector_tenant("mine").kernel[KIND_qp] == PROTO_UNKNOWN));
+	EVENTUALLY(collector_tenant("mine").kernel[KIND_qp] == PROTO_UNKNOWN);
 	CHECK(collector_process(bare).kernel[KIND_qp] == PROTO_UNKNOWN &&
 	      collector_process(bare).kernel[KIND_cm_id] == 4);
 	CHECK(!(pong().observed >> KIND_qp & 1) && pong().observed >> KIND_pd & 1);
-	store(WORD_END, 1);
+	word_store(WORD_END, 1);
 	spawn_wait(lease);
 	spawn_wait(socket);
 	end(bare);
@@ -367,42 +343,58 @@ static bool drifts(pid_t pid, enum kind kind, int64_t amount)
 	return row.drift[kind] == amount && !(row.flags & ROW_DRIFT) == !amount;
 }
 
-static void drive_drift(void)
+/* A difference for less than a sample. Returns false if this machine made it longer. */
+static bool brief_difference(unsigned row)
 {
-	pid_t lease, socket, less, devx, audit;
-	unsigned row, socket_row, less_row, devx_row;
-	struct proto_row owner;
+	double begin = seconds_now(), lasted;
 
-	begin("[tenant default]\nqp = 1\nmode = audit\n", MONITOR_FENTRY);
-	audit = guarded("holder:3", "TRANSPORT=lease\nQUIET=1");
-	mirrored(audit, "rxe0");
-	CHECK(collector_process(audit).used[KIND_qp] == 3);
-	collector_policy("[tenant default]\nqp = 100\nmode = audit\n");
-	CHECK(WITHIN(3, collector_tenant("default").limit[KIND_qp] == 100));
+	kernel_set(row, KIND_qp, 5);
+	wait_seconds(.6);
+	kernel_set(row, KIND_qp, 2);
+	lasted = seconds_now() - begin;
+	wait_seconds(1.3);
+	return lasted < .7; /* two samples are further apart */
+}
+
+static void differences_without_drift(void)
+{
+	unsigned row, before, brief = 0;
+	pid_t lease;
+
+	begin("", MONITOR_FENTRY);
 	lease = guarded("holder:2", "TRANSPORT=lease\nQUIET=1");
-	socket = guarded("holder:2", "TRANSPORT=socket\nQUIET=1");
-	less = guarded("holder:2", "TRANSPORT=lease\nQUIET=1");
-	devx = guarded("holder:2", "TRANSPORT=lease\nQUIET=1");
 	row = mirrored(lease, "rxe0");
-	socket_row = mirrored(socket, "rxe0");
-	less_row = mirrored(less, "rxe0");
-	devx_row = mirrored(devx, "rxe0");
-	kernel_set(devx_row, MONITOR_driver, 1);
 	/* What differs by nature, for ever; the other differences last for less than a sample. */
 	kernel_set(row, KIND_cqe, 100000);
 	kernel_set(row, KIND_send_wr, 0);
 	kernel_set(row, KIND_recv_wr, 100000);
 	kernel_set(row, KIND_cm_id, 3);
-	for (int round = 0; round < 3; round++) {
-		kernel_set(row, KIND_qp, 5);
-		wait_seconds(.8);
-		kernel_set(row, KIND_qp, 2);
-		wait_seconds(1.3);
+	for (unsigned round = 0; brief < 3 && round < 20; round++) {
+		before = events(EVENT_DRIFT, 0).count;
+		if (!brief_difference(row))
+			continue;
+		brief++;
+		CHECK(events(EVENT_DRIFT, 0).count == before, "%s", events(EVENT_DRIFT, 0).text);
 	}
-	CHECK(events(EVENT_DRIFT, 0).count == 0, "%s", events(EVENT_DRIFT, 0).text);
-	/* One that lasts: the kernel has more, and more still; then the same again. */
+	printf("%u brief differences\n", brief);
+	word_store(WORD_END, 1);
+	spawn_wait(lease);
+	collector_stop();
+}
+
+/* The kernel has more, and more still; then the same again. */
+static void drift_comes_and_goes(void)
+{
+	struct proto_row owner;
+	unsigned row;
+	pid_t lease;
+
+	begin("", MONITOR_FENTRY);
+	lease = guarded("holder:2", "TRANSPORT=lease\nQUIET=1");
+	row = mirrored(lease, "rxe0");
+	kernel_set(row, KIND_cqe, 100000);
 	kernel_set(row, KIND_qp, 5);
-	CHECK(WITHIN(3 * SAMPLE, events(EVENT_DRIFT, lease).count == 1), "not noticed");
+	EVENTUALLY(events(EVENT_DRIFT, lease).count == 1, "not noticed");
 	CHECK(drifts(lease, KIND_qp, 3));
 	CHECK(strstr(events(EVENT_DRIFT, lease).text, ": qp +3") &&
 		      !strstr(events(EVENT_DRIFT, lease).text, "cqe"),
@@ -411,40 +403,75 @@ static void drive_drift(void)
 	CHECK(owner.flags & ROW_DRIFT && owner.drift[KIND_qp] == 3 && pong().drifting == 1);
 	CHECK(collector_tenant(NULL).drift[KIND_qp] == 3);
 	kernel_set(row, KIND_qp, 7);
-	CHECK(WITHIN(3 * SAMPLE, drifts(lease, KIND_qp, 5)));
+	EVENTUALLY(drifts(lease, KIND_qp, 5));
 	kernel_set(row, KIND_qp, 2);
-	CHECK(WITHIN(2 * SAMPLE, drifts(lease, KIND_qp, 0)));
+	EVENTUALLY(drifts(lease, KIND_qp, 0));
 	CHECK(pong().drifting == 0 && !(collector_tenant("default").flags & ROW_DRIFT));
 	CHECK(events(EVENT_DRIFT, 0).count == 1);
-	/* Over a limit that is only audited nobody asks; where it is enforced, it is a drift. */
+	word_store(WORD_END, 1);
+	spawn_wait(lease);
+	collector_stop();
+}
+
+/* Over a limit that is only audited nobody asks; where it is enforced, it is a drift. */
+static void drift_and_audit(void)
+{
+	unsigned socket_row;
+	pid_t socket, audit;
+
+	begin("[tenant default]\nqp = 1\nmode = audit\n", MONITOR_FENTRY);
+	audit = guarded("holder:3", "TRANSPORT=lease\nQUIET=1");
+	mirrored(audit, "rxe0");
+	CHECK(collector_process(audit).used[KIND_qp] == 3);
+	collector_policy("[tenant default]\nqp = 100\nmode = audit\n");
+	EVENTUALLY(collector_tenant("default").limit[KIND_qp] == 100);
+	socket = guarded("holder:2", "TRANSPORT=socket\nQUIET=1");
+	socket_row = mirrored(socket, "rxe0");
 	kernel_set(socket_row, KIND_qp, 4);
 	wait_seconds(3 * SAMPLE);
 	CHECK(drifts(socket, KIND_qp, 0) && drifts(audit, KIND_qp, 0));
 	collector_policy("[tenant default]\nqp = 100\n");
-	CHECK(WITHIN(4 * SAMPLE, drifts(socket, KIND_qp, 2)));
+	EVENTUALLY(drifts(socket, KIND_qp, 2));
 	/* It was granted one of its three, and more than that is not in the books. */
-	CHECK(WITHIN(2 * SAMPLE, drifts(audit, KIND_qp, 2)));
-	/* The kernel has less: only when it has been so for long, and not by DevX. */
-	kernel_set(less_row, KIND_mr, 0);
-	kernel_set(less_row, KIND_qp, 1);
-	kernel_set(devx_row, KIND_qp, 1);
-	wait_seconds(5);
-	CHECK(drifts(less, KIND_qp, 0), "too early");
-	CHECK(WITHIN(12 * SAMPLE, drifts(less, KIND_qp, -1)));
-	CHECK(drifts(devx, KIND_qp, 0) && pong().drifting == 3);
+	EVENTUALLY(drifts(audit, KIND_qp, 2));
+	CHECK(pong().drifting == 2);
 	/* A registration that ends takes its drift along. */
-	end(less);
 	end(socket);
 	end(audit);
-	CHECK(WITHIN(3, pong().drifting == 0));
-	store(WORD_END, 1);
-	spawn_wait(lease);
+	EVENTUALLY(pong().drifting == 0);
+	collector_stop();
+}
+
+/* The kernel has less: a drift only when it has been so for long, and not by DevX. */
+static void drift_to_less(void)
+{
+	unsigned less_row, devx_row;
+	pid_t less, devx;
+	double before;
+
+	begin("", MONITOR_FENTRY);
+	less = guarded("holder:2", "TRANSPORT=lease\nQUIET=1");
+	devx = guarded("holder:2", "TRANSPORT=lease\nQUIET=1");
+	less_row = mirrored(less, "rxe0");
+	devx_row = mirrored(devx, "rxe0");
+	kernel_set(devx_row, MONITOR_driver, 1);
+	before = seconds_now();
+	kernel_set(devx_row, KIND_qp, 1);
+	kernel_set(less_row, KIND_mr, 0);
+	kernel_set(less_row, KIND_qp, 1);
+	EVENTUALLY(drifts(less, KIND_qp, -1));
+	CHECK(seconds_now() - before > 5, "after %.2f s: too early", seconds_now() - before);
+	wait_seconds(SAMPLE);
+	CHECK(drifts(devx, KIND_qp, 0) && pong().drifting == 1);
+	end(less);
+	EVENTUALLY(pong().drifting == 0);
+	word_store(WORD_END, 1);
 	spawn_wait(devx);
 	collector_stop();
 }
 
 /* Books and kernel of busy processes differ at nearly every moment, and nobody hears of it. */
-static void drive_churn(void)
+static void churn_without_drift(void)
 {
 	enum { CHURNERS = 4 };
 	unsigned drifting = 0;
@@ -463,16 +490,18 @@ static void drive_churn(void)
 		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
 			kernel_set((unsigned)i + 1, kind, books.used[kind]);
 	}
-	store(WORD_GO, 1);
-	for (until = seconds_now() + 16; seconds_now() < until; usleep(50000))
+	word_store(WORD_GO, 1);
+	/* More samples than the most patient comparison needs. */
+	for (until = seconds_now() + 11 * SAMPLE * test_factor(); seconds_now() < until;
+	     usleep(50000))
 		drifting += pong().drifting;
-	CHECK(load(WORD_MADE) > 1000, "%llu", (unsigned long long)load(WORD_MADE));
+	EVENTUALLY(word_load(WORD_MADE) > 1000, "%llu", (unsigned long long)word_load(WORD_MADE));
 	CHECK(drifting == 0 && events(EVENT_DRIFT, 0).count == 0, "%s",
 	      events(EVENT_DRIFT, 0).text);
 	/* Being busy hides nothing. */
 	__atomic_add_fetch(&kernel_rows[1].made[KIND_qp], 20, __ATOMIC_SEQ_CST);
-	CHECK(WITHIN(3 * SAMPLE, events(EVENT_DRIFT, pid[0]).count == 1), "not noticed");
-	store(WORD_END, 1);
+	EVENTUALLY(events(EVENT_DRIFT, pid[0]).count == 1, "not noticed");
+	word_store(WORD_END, 1);
 	for (int i = 0; i < CHURNERS; i++)
 		CHECK(spawn_wait(pid[i]) == 0);
 	collector_stop();
@@ -485,41 +514,89 @@ static bool is_gone(pid_t pid)
 	return !collector_process(pid).pid;
 }
 
-static void drive_orphans(void)
+/* Nothing is left: over at once, and no orphan. */
+static void death_without_orphan(void)
 {
-	pid_t pid;
 	unsigned row;
-	double before;
+	pid_t pid;
 
 	begin("", MONITOR_FENTRY);
-	/* Nothing is left: over at once, and no orphan. */
 	pid = guarded("holder:3", "TRANSPORT=lease\nQUIET=1");
 	row = mirrored(pid, "rxe0");
 	kernel_free(row); /* as if it had been */
 	end(pid);
 	CHECK(is_gone(pid) && events(EVENT_DIED, pid).count == 1);
 	CHECK(events(EVENT_ORPHANED, pid).count == 0);
+	collector_stop();
+}
 
-	/* The kernel needs a moment: what it has counts as long, and no longer. */
-	pid = guarded("holder:3", "TRANSPORT=lease\nQUIET=1");
-	row = mirrored(pid, "rxe0");
-	end(pid);
-	CHECK(has_flag(pid, ROW_ORPHAN) && collector_tenant(NULL).used[KIND_qp] == 3);
-	wait_seconds(.3);
-	CHECK(has_flag(pid, ROW_ORPHAN));
-	before = seconds_now();
-	kernel_free(row);
-	CHECK(WITHIN(2, is_gone(pid)));
+/* Waits until the collector has given back what the process held. Returns how long that took,
+ * or a negative number if this machine kept us or the collector waiting in the meantime. */
+static double given_back(pid_t pid)
+{
+	double before = seconds_now(), last = before, longest = 0;
+	struct waiting waiting = { .for_what = "given back", .file = __FILE__, .line = __LINE__ };
+
+	while (!is_gone(pid)) {
+		double now;
+
+		if (!waiting_goes_on(&waiting)) {
+			CHECK(false, "process %d is not given back", (int)pid);
+			stop_here();
+		}
+		now = seconds_now();
+		longest = now - last > longest ? now - last : longest;
+		last = now;
+	}
 	printf("given back %.0f ms after the kernel\n", (seconds_now() - before) * 1e3);
-	CHECK(seconds_now() - before < .3, "%.2f s", seconds_now() - before);
-	CHECK(collector_tenant(NULL).used[KIND_qp] == 0 && collector_tenant(NULL).processes == 0);
-	CHECK(events(EVENT_ORPHANED, pid).count == 0 && events(EVENT_DIED, pid).count == 1);
+	return longest < .05 ? seconds_now() - before : -1;
+}
 
-	/* Somebody has it whom nobody finds: a descriptor on its way, say. */
+/* The kernel needs a moment: what it has counts as long, and no longer. */
+static void orphan_for_a_moment(void)
+{
+	unsigned row, judged = 0;
+
+	begin("", MONITOR_FENTRY);
+	for (unsigned round = 0; judged < 2 && round < 10; round++) {
+		double begin = seconds_now(), taken;
+		pid_t pid = guarded("holder:3", "TRANSPORT=lease\nQUIET=1");
+
+		row = mirrored(pid, "rxe0");
+		end(pid);
+		CHECK(has_flag(pid, ROW_ORPHAN) && collector_tenant(NULL).used[KIND_qp] == 3);
+		wait_seconds(.3);
+		CHECK(has_flag(pid, ROW_ORPHAN));
+		kernel_free(row);
+		taken = given_back(pid);
+		if (taken >= 0) {
+			judged++;
+			CHECK(taken < .3, "%.2f s", taken);
+		}
+		CHECK(collector_tenant(NULL).used[KIND_qp] == 0 &&
+		      collector_tenant(NULL).processes == 0);
+		CHECK(events(EVENT_DIED, pid).count == 1);
+		/* It takes longer to be an orphan for good. */
+		if (seconds_now() - begin < 1)
+			CHECK(events(EVENT_ORPHANED, pid).count == 0);
+	}
+	if (!judged)
+		printf("the machine is too busy: the time is not judged\n");
+	collector_stop();
+}
+
+/* Somebody has it whom nobody finds: a descriptor on its way, say. */
+static void orphan_for_long(void)
+{
+	unsigned row;
+	pid_t pid;
+
+	begin("", MONITOR_FENTRY);
 	pid = guarded("holder:3", "TRANSPORT=socket\nQUIET=1");
 	row = mirrored(pid, "rxe0");
 	end(pid);
-	wait_seconds(3);
+	EVENTUALLY(events(EVENT_ORPHANED, pid).count == 1);
+	wait_seconds(SAMPLE);
 	CHECK(has_flag(pid, ROW_ORPHAN) && collector_tenant(NULL).used[KIND_qp] == 3);
 	CHECK(events(EVENT_ORPHANED, pid).count == 1 && events(EVENT_UNCOVERED, pid).count == 0);
 	CHECK(pong().drifting == 0 && pong().uncovered == 0);
@@ -528,13 +605,20 @@ static void drive_orphans(void)
 	wait_seconds(2);
 	CHECK(has_flag(pid, ROW_ORPHAN) && pong().drifting == 0);
 	kernel_clear(row);
-	CHECK(WITHIN(3, is_gone(pid)));
+	EVENTUALLY(is_gone(pid));
 	CHECK(events(EVENT_DIED, pid).count == 1);
 	kernel_free(row);
+	collector_stop();
+}
 
-	/* Over a restart, and until the monitor goes. */
+/* Over a restart, and until the monitor goes. */
+static void orphan_after_restart(void)
+{
+	pid_t pid;
+
+	begin("", MONITOR_FENTRY);
 	pid = guarded("holder:3", "TRANSPORT=lease\nQUIET=1");
-	row = mirrored(pid, "rxe0");
+	mirrored(pid, "rxe0");
 	collector_kill();
 	end(pid);
 	collector_start(variables);
@@ -542,11 +626,17 @@ static void drive_orphans(void)
 	wait_seconds(2);
 	CHECK(has_flag(pid, ROW_ORPHAN));
 	kernel_unload(directory);
-	CHECK(WITHIN(4, is_gone(pid)));
+	EVENTUALLY(is_gone(pid));
 	collector_stop();
+}
 
-	/* Who was not counted for want of room may have something; and a list of a while ago
-	 * says nothing of this moment. Then it is as without a monitor. */
+/* Who was not counted for want of room may have something; and a list of a while ago says
+ * nothing of this moment. Then it is as without a monitor. */
+static void orphans_of_weak_monitors(void)
+{
+	unsigned row;
+	pid_t pid;
+
 	begin("", MONITOR_FENTRY);
 	pid = guarded("holder:3", "TRANSPORT=lease\nQUIET=1");
 	row = mirrored(pid, "rxe0");
@@ -554,7 +644,7 @@ static void drive_orphans(void)
 	end(pid);
 	CHECK(has_flag(pid, ROW_ORPHAN)); /* what is there is there */
 	kernel_free(row);
-	CHECK(WITHIN(3, is_gone(pid)));
+	EVENTUALLY(is_gone(pid));
 	collector_stop();
 	begin("", MONITOR_NETLINK);
 	pid = guarded("holder:3", "TRANSPORT=lease\nQUIET=1");
@@ -585,15 +675,13 @@ static void cut(const char *name, off_t size)
 	CHECK(truncate(path, size) == 0);
 }
 
-static void drive_monitor(void)
+static void monitors(void)
 {
 	struct proto_row row;
 	unsigned number;
 	pid_t bare = unguarded();
 
-	kernel_unload(directory);
-	collector_policy("");
-	collector_start(variables);
+	collector_fresh("", variables);
 	/* None. */
 	CHECK(says("none", directory) && strstr(pong().monitor_problem, "no rdma_monitor"), "%s",
 	      pong().monitor_problem);
@@ -603,8 +691,8 @@ static void drive_monitor(void)
 	kernel_load(directory, MONITOR_FENTRY);
 	number = kernel_row(bare, "rxe0", "raw");
 	kernel_set(number, KIND_qp, 5);
-	CHECK(WITHIN(2, says("fentry", "")), "%s", pong().monitor_problem);
-	CHECK(WITHIN(2, collector_process(bare).kernel[KIND_qp] == 5));
+	EVENTUALLY(says("fentry", ""), "%s", pong().monitor_problem);
+	EVENTUALLY(collector_process(bare).kernel[KIND_qp] == 5);
 	CHECK(collector_tenant(NULL).flags & ROW_WATCHED);
 	kernel_head->lost_objects = 3;
 	kernel_head->lost_rows = 4;
@@ -613,34 +701,36 @@ static void drive_monitor(void)
 	kernel_load(directory, MONITOR_NETLINK);
 	number = kernel_row(bare, "rxe0", "raw");
 	kernel_set(number, KIND_qp, 6);
-	CHECK(WITHIN(2, says("netlink", "")), "%s", pong().monitor_problem);
-	CHECK(WITHIN(2, collector_process(bare).kernel[KIND_qp] == 6));
+	EVENTUALLY(says("netlink", ""), "%s", pong().monitor_problem);
+	EVENTUALLY(collector_process(bare).kernel[KIND_qp] == 6);
 	CHECK(pong().lost_objects == 0 && pong().uncovered == 1);
 	/* Cut while it is being read; whole again. */
 	cut("rows", 4096);
-	CHECK(WITHIN(3, says("none", "/rows: ")), "%s", pong().monitor_problem);
+	EVENTUALLY(says("none", "/rows: "), "%s", pong().monitor_problem);
 	CHECK(pong().uncovered == 0 && !(collector_tenant(NULL).flags & ROW_WATCHED));
 	CHECK(collector_tenant(NULL).kernel[KIND_qp] == 0);
 	kernel_load(directory, MONITOR_KPROBE);
-	CHECK(WITHIN(3, says("kprobe", "")), "%s", pong().monitor_problem);
+	EVENTUALLY(says("kprobe", ""), "%s", pong().monitor_problem);
 	cut("head", 8);
-	CHECK(WITHIN(3, says("none", "/head: ")), "%s", pong().monitor_problem);
+	EVENTUALLY(says("none", "/head: "), "%s", pong().monitor_problem);
 	/* Of another version, of another table of kinds, of no known mode. */
 	kernel_load(directory, MONITOR_FENTRY);
-	CHECK(WITHIN(3, says("fentry", "")));
+	EVENTUALLY(says("fentry", ""));
 	kernel_load(directory, MONITOR_FENTRY);
 	kernel_head->version = MONITOR_VERSION + 1;
-	CHECK(WITHIN(3, says("none", "another version of rdma_monitor")), "%s",
+	kernel_head->load++; /* the collector may have opened it already */
+	EVENTUALLY(says("none", "another version of rdma_monitor"), "%s",
 	      pong().monitor_problem);
 	kernel_load(directory, MONITOR_FENTRY);
 	kernel_head->kinds++;
-	CHECK(WITHIN(3, says("none", "another version of rdma_monitor")), "%s",
+	kernel_head->load++;
+	EVENTUALLY(says("none", "another version of rdma_monitor"), "%s",
 	      pong().monitor_problem);
 	kernel_load(directory, (enum monitor_mode)77);
-	CHECK(WITHIN(3, says("none", "watches nothing")), "%s", pong().monitor_problem);
+	EVENTUALLY(says("none", "watches nothing"), "%s", pong().monitor_problem);
 	/* And gone. */
 	kernel_unload(directory);
-	CHECK(WITHIN(3, says("none", "no rdma_monitor")), "%s", pong().monitor_problem);
+	EVENTUALLY(says("none", "no rdma_monitor"), "%s", pong().monitor_problem);
 	CHECK(occurrences(collector_log(), "no rdma_monitor") == 2, "%s", collector_log());
 	end(bare);
 	collector_stop(); /* it is the same one */
@@ -651,12 +741,20 @@ static void drive(void)
 	snprintf(directory, sizeof(directory), "%s", harness_path("monitor"));
 	snprintf(variables, sizeof(variables), MONITOR_VARIABLE "=%s\n", directory);
 	chmod(harness_path(""), 0711);
-	drive_monitor();
-	drive_uncovered();
-	drive_sums();
-	drive_drift();
-	drive_churn();
-	drive_orphans();
+	cases_at_once();
+	RUN(monitors);
+	RUN(uncovered);
+	RUN(sums);
+	RUN(differences_without_drift);
+	RUN(drift_comes_and_goes);
+	RUN(drift_and_audit);
+	RUN(drift_to_less);
+	RUN(churn_without_drift);
+	RUN(death_without_orphan);
+	RUN(orphan_for_a_moment);
+	RUN(orphan_for_long);
+	RUN(orphan_after_restart);
+	RUN(orphans_of_weak_monitors);
 }
 
 int main(int argc, char **argv)

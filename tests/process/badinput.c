@@ -49,7 +49,7 @@ static void joins(const char *argument)
 	struct fixture fixture = fixture_open();
 
 	CHECK(used(KIND_ctx) == 1);
-	*shared_word(0) = 1;
+	word_store(0, 1);
 	if (!strcmp(argument, "stay"))
 		for (;;)
 			pause();
@@ -234,11 +234,9 @@ static void foreign_file(void)
 
 static void with_shm_mount(const char *options, unsigned long flags, void (*test)(void))
 {
-	pid_t pid;
+	pid_t pid = fork_child();
 	int status;
 
-	fflush(stdout);
-	pid = fork();
 	if (pid == 0) {
 		if (unshare(CLONE_NEWNS) || mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 		    mount("tmpfs", "/dev/shm", "tmpfs", 0, options))
@@ -266,10 +264,9 @@ static void full_at_join(void)
 	pid_t holder;
 	int fd;
 
-	*shared_word(0) = 0;
+	word_store(0, 0);
 	holder = spawn_start("joins:stay", "");
-	for (unsigned i = 0; i < 5000 && !*(volatile uint64_t *)shared_word(0); i++)
-		usleep(1000);
+	NEED(word_load(0) == 1);
 	fd = open("/dev/shm/filler", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	while (write(fd, page, sizeof(page)) > 0)
 		;
@@ -299,7 +296,7 @@ static void log_file(void)
 					 "cannot write there (No such file or directory)") == 1,
 	      "%s", stderr_text());
 
-	snprintf(path, sizeof(path), "%s/planted", getenv("BUILD_DIRECTORY"));
+	snprintf(path, sizeof(path), "%s", harness_path("planted"));
 	unlink(path);
 	if (symlink("/etc/hostname.rdma_test", path))
 		abort();
@@ -332,19 +329,28 @@ static void log_file(void)
 	      strstr(stderr_text(), ", QP=2, MR=0, Memory=0") != NULL, "%s", stderr_text());
 }
 
-static void driver(void)
+static void small_files(void)
 {
-	settings();
-	shm_remove();
-	shared_file();
-	foreign_file();
-	with_shm_mount("size=16k", 0, full_at_creation);
-	with_shm_mount("size=1m", 0, full_at_join);
-	with_shm_mount("size=1m", MS_RDONLY, read_only);
 	log_clear();
 	spawn("works:small_files", "");
-	CHECK(strstr(stderr_text(), "cannot be created: File too large") != NULL, "%s", stderr_text());
-	log_file();
+	CHECK(strstr(stderr_text(), "cannot be created: File too large") != NULL, "%s",
+	      stderr_text());
+}
+
+static void driver(void)
+{
+	RUN(settings);
+	shm_remove();
+	RUN(shared_file);
+	RUN(foreign_file);
+	CASE("full_at_creation")
+		with_shm_mount("size=16k", 0, full_at_creation);
+	CASE("full_at_join")
+		with_shm_mount("size=1m", 0, full_at_join);
+	CASE("read_only")
+		with_shm_mount("size=1m", MS_RDONLY, read_only);
+	RUN(small_files);
+	RUN(log_file);
 }
 
 int main(int argc, char **argv)

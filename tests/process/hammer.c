@@ -16,11 +16,18 @@
 #include "fixture.h"
 #include "harness.h"
 
-enum { PROCESSES = 8, THREADS = 50, LIMIT = 5 };
-enum { WORD_HELD, WORD_PEAK, WORD_MADE, WORD_REFUSED, WORD_WRONG, WORD_TURN };
+enum { PROCESSES = 8, THREADS = 50, POLITE = 4, LIMIT = 5 };
+enum { WORD_HELD, WORD_PEAK, WORD_MADE, WORD_REFUSED, WORD_WRONG, WORD_TURN, WORD_READY, WORD_GO };
+
+/* What is made and refused before it ends. */
+enum { ENOUGH_MADE = 20000, ENOUGH_REFUSED = 20000, ENOUGH_POLITE = 20000 };
 
 static struct fixture fixture;
-static double until;
+
+static bool enough(unsigned word, uint64_t amount)
+{
+	return word_load(word) >= amount * test_factor();
+}
 
 static void count(unsigned word, uint64_t amount)
 {
@@ -31,7 +38,8 @@ static void *fight(void *argument)
 {
 	unsigned seed = (unsigned)(uintptr_t)argument;
 
-	while (seconds_now() < until) {
+	word_await(WORD_GO, 1);
+	while (!enough(WORD_MADE, ENOUGH_MADE) || !enough(WORD_REFUSED, ENOUGH_REFUSED)) {
 		struct ibv_qp *qp = qp_make(&fixture, IBV_QPT_RC);
 		uint64_t held, peak;
 
@@ -60,7 +68,7 @@ static void fighters(const char *argument)
 	pthread_t thread[THREADS];
 
 	fixture = fixture_open();
-	until = seconds_now() + atof(argument);
+	word_add(WORD_READY, 1);
 	for (unsigned i = 0; i < THREADS; i++)
 		pthread_create(&thread[i], NULL, fight, (void *)(uintptr_t)(getpid() * 64 + i));
 	for (unsigned i = 0; i < THREADS; i++)
@@ -72,7 +80,8 @@ static void fighters(const char *argument)
 /* At most LIMIT threads of all processes want one at a time: five chairs to ask from. */
 static void *polite(void *argument)
 {
-	while (seconds_now() < until) {
+	word_await(WORD_GO, 1);
+	while (!enough(WORD_MADE, ENOUGH_POLITE)) {
 		struct ibv_qp *qp;
 		uint64_t asking = __atomic_add_fetch(shared_word(WORD_TURN), 1, __ATOMIC_SEQ_CST);
 
@@ -89,13 +98,13 @@ static void *polite(void *argument)
 
 static void polite_ones(const char *argument)
 {
-	pthread_t thread[4];
+	pthread_t thread[POLITE];
 
 	fixture = fixture_open();
-	until = seconds_now() + atof(argument);
-	for (unsigned i = 0; i < 4; i++)
+	word_add(WORD_READY, 1);
+	for (unsigned i = 0; i < POLITE; i++)
 		pthread_create(&thread[i], NULL, polite, NULL);
-	for (unsigned i = 0; i < 4; i++)
+	for (unsigned i = 0; i < POLITE; i++)
 		pthread_join(thread[i], NULL);
 	fixture_close(&fixture);
 }
@@ -110,11 +119,12 @@ static void run(const char *scenario)
 {
 	pid_t pid[PROCESSES];
 
-	for (unsigned i = 0; i <= WORD_TURN; i++)
-		*shared_word(i) = 0;
+	words_clear();
 	shm_remove();
 	for (unsigned i = 0; i < PROCESSES; i++)
 		pid[i] = spawn_start(scenario, "LIMITS=host:qp=5\nQUIET=1");
+	NEED(word_load(WORD_READY) == PROCESSES);
+	word_store(WORD_GO, 1);
 	for (unsigned i = 0; i < PROCESSES; i++)
 		CHECK(spawn_wait(pid[i]) == 0);
 	printf("%s: %llu made, %llu refused, at most %llu held\n", scenario,
@@ -126,19 +136,22 @@ static void run(const char *scenario)
 		CHECK(used((enum kind)kind) == 0, "%s", kind_rows[kind].name);
 }
 
+static void fight_for_limit(void)
+{
+	run("fighters");
+	CHECK(*shared_word(WORD_PEAK) == LIMIT, "the limit was reached and never passed");
+}
+
+static void demand_equals_limit(void)
+{
+	run("polite");
+	CHECK(*shared_word(WORD_REFUSED) == 0, "a refusal while demand was within the limit");
+}
+
 static void driver(void)
 {
-	const char *seconds = getenv("RDMA_INTERCEPT_TEST_SECONDS");
-	char scenario[64];
-
-	snprintf(scenario, sizeof(scenario), "fighters:%s", seconds ? seconds : "10");
-	run(scenario);
-	CHECK(*shared_word(WORD_PEAK) == LIMIT, "the limit was reached and never passed");
-	CHECK(*shared_word(WORD_REFUSED) > 0 && *shared_word(WORD_MADE) > 1000);
-	snprintf(scenario, sizeof(scenario), "polite:%s", seconds ? seconds : "5");
-	run(scenario);
-	CHECK(*shared_word(WORD_REFUSED) == 0, "a refusal while demand was within the limit");
-	CHECK(*shared_word(WORD_MADE) > 1000);
+	RUN(fight_for_limit);
+	RUN(demand_equals_limit);
 }
 
 int main(int argc, char **argv)

@@ -248,27 +248,33 @@ static void chains(void)
 	spawn("chain:8", settings);
 }
 
-static void driver(void)
+static void old_library(void)
 {
-	const char *build = getenv("BUILD_DIRECTORY");
-	const char *limited = "LIMITS=process:qp=3,cq=100";
 	char old[512];
 
-	spawn("by_dlsym", limited);
-	spawn("by_dlvsym", limited);
-	spawn("by_default", limited);
-	spawn("by_program_handle", limited);
-	spawn("by_local_library", limited);
-	spawn("by_inline_qp", limited);
-	spawn("by_inline_cq", "LIMITS=process:cq=3");
-	spawn("by_cm", limited);
-	chains();
-	spawn("probes_without_library", "");
-	snprintf(old, sizeof(old), "!LD_LIBRARY_PATH=%s/fakeverbs-old", build);
+	snprintf(old, sizeof(old), "!LD_LIBRARY_PATH=%s/fakeverbs-old", getenv("BUILD_DIRECTORY"));
 	spawn("probes_of_old_library", old);
-	spawn("probes", "");
-	spawn_bare("probes", "");
-	spawn("unloading", limited);
+}
+
+static void driver(void)
+{
+	static const char *const limited[] = { "by_dlsym", "by_dlvsym", "by_default",
+					       "by_program_handle", "by_local_library",
+					       "by_inline_qp", "by_cm", "unloading" };
+
+	for (unsigned i = 0; i < sizeof(limited) / sizeof(limited[0]); i++)
+		CASE(limited[i])
+			spawn(limited[i], "LIMITS=process:qp=3,cq=100");
+	CASE("by_inline_cq")
+		spawn("by_inline_cq", "LIMITS=process:cq=3");
+	RUN(chains);
+	CASE("probes_without_library")
+		spawn("probes_without_library", "");
+	RUN(old_library);
+	CASE("probes") {
+		spawn("probes", "");
+		spawn_bare("probes", "");
+	}
 }
 
 int main(int argc, char **argv)

@@ -608,14 +608,14 @@ static void driver(void)
 {
 	char scenario[96];
 
-	every_row_is_covered();
-	for (unsigned i = 0; i < ROWS; i++) {
-		shm_remove();
-		snprintf(scenario, sizeof(scenario), "life:%s", rows[i].verb);
-		spawn(scenario, "");
-		limits_of(&rows[i]);
-	}
-	printf("%d makers, %d kinds\n", ROWS, KIND_COUNT);
+	RUN(every_row_is_covered);
+	for (unsigned i = 0; i < ROWS; i++)
+		CASE(rows[i].verb) {
+			shm_remove();
+			snprintf(scenario, sizeof(scenario), "life:%s", rows[i].verb);
+			spawn(scenario, "");
+			limits_of(&rows[i]);
+		}
 }
 
 int main(int argc, char **argv)
