@@ -11,8 +11,9 @@
 #include <unistd.h>
 
 #include "harness.h"
+#include "step.h"
 
-enum { FEW = 8 }; /* rows in a fingerprint */
+enum { FEW = 8 }; /* rows that are compared */
 
 /* ---- the files */
 
@@ -57,32 +58,26 @@ void frozen_unmap(struct frozen *frozen)
 	memset(frozen, 0, sizeof(*frozen));
 }
 
-static uint64_t mix(uint64_t number, const void *data, size_t size)
+bool frozen_changed(const struct frozen *frozen)
 {
-	const uint64_t *word = data;
-
-	for (size_t i = 0; i < size / sizeof(*word); i++)
-		number = (number ^ word[i]) * 0x9e3779b97f4a7c15u;
-	return number;
-}
-
-uint64_t frozen_fingerprint(const struct frozen *frozen)
-{
+	static struct memory_copy highs, devices, tenants, members, leases, tables[FROZEN_TENANTS];
 	const struct book_file *file = frozen->file;
-	uint64_t number = 1;
+	bool changed = false;
 
-	if (!file)
-		return 0;
-	number = mix(number, &file->members_high, 2 * sizeof(file->members_high));
-	number = mix(number, file->device, FEW * sizeof(file->device[0]));
-	number = mix(number, file->tenant, FEW * sizeof(file->tenant[0]));
-	number = mix(number, file->member, FEW * sizeof(file->member[0]));
-	number = mix(number, file->lease, FEW * sizeof(file->lease[0]));
+#define CHANGED(copy, first, count)                                                                \
+	memory_changed(copy, file ? (first) : NULL, file ? (count) * sizeof(*(first)) : 0)
+	changed |= CHANGED(&highs, &file->members_high, 2);
+	changed |= CHANGED(&devices, file->device, FEW);
+	changed |= CHANGED(&tenants, file->tenant, FEW);
+	changed |= CHANGED(&members, file->member, FEW);
+	changed |= CHANGED(&leases, file->lease, FEW);
+#undef CHANGED
 	for (unsigned i = 0; i < FROZEN_TENANTS; i++)
-		if (frozen->table[i])
-			number = mix(number + i, frozen->table[i],
-				     offsetof(struct lease_table, row[FEW]));
-	return number;
+		changed |= memory_changed(&tables[i], frozen->table[i],
+					  frozen->table[i] ?
+						  offsetof(struct lease_table, row[FEW]) :
+						  0);
+	return changed;
 }
 
 /* The tenant whose processes read the caps of a row, or none. */

@@ -24,8 +24,8 @@ struct frozen {
 void frozen_map(struct frozen *frozen, const char *directory);
 void frozen_unmap(struct frozen *frozen);
 
-/* A number of all that the first few rows hold. */
-uint64_t frozen_fingerprint(const struct frozen *frozen);
+/* Whether the first few rows differ from those at the last call. */
+bool frozen_changed(const struct frozen *frozen);
 
 /* Caps above what is granted, and grants or caps that are of nobody. */
 unsigned frozen_faults(const struct frozen *frozen);

@@ -23,8 +23,9 @@
 #include "audit.h"
 #include "collector/grants.h"
 #include "collector/members.h"
+#include "family.h"
 #include "harness.h"
-#include "killpoints.h"
+#include "sides.h"
 #include "ledger/identity.h"
 
 enum { FAKE0 = 1, FAKE1 = 2 }; /* devices, and the rows in usage pages where they are counted */
@@ -109,10 +110,8 @@ static void persons_end(void)
 	for (unsigned i = 0; i < PERSONS; i++) {
 		if (!scene.pid[i])
 			continue;
-		kill(scene.pid[i], SIGKILL);
-		waitpid(scene.pid[i], NULL, 0);
+		family_kill(&scene.pid[i]);
 		close(scene.line[i][0]);
-		scene.pid[i] = 0;
 	}
 }
 
@@ -440,21 +439,21 @@ static void run_dispatch(void)
 }
 
 static const struct operation operations[] = {
-	{ "create the books", { prepare_nothing, run_open }, 40, FROM_NOTHING },
-	{ "name tenants and devices", { prepare_open, run_names }, 60, FROM_NOTHING },
-	{ "drop a tenant", { prepare_spare_tenant, run_drop }, 200, 0 },
-	{ "join", { prepare_town, run_join }, 700, 0 },
-	{ "join again", { prepare_town, run_join_again }, 700, REJOINS },
-	{ "make a lease", { prepare_town, run_lease }, 400, 0 },
-	{ "grant", { prepare_town, run_grant }, 1600, 0 },
-	{ "grant after a sweep", { prepare_town, run_grant_sweep }, 800, 0 },
-	{ "grant after a sweep of a device", { prepare_town, run_grant_sweep_device }, 800, 0 },
-	{ "refuse", { prepare_town, run_refusal }, 700, 0 },
-	{ "grant exactly, and less", { prepare_asking, run_exact }, 700, 0 },
-	{ "cut limits", { prepare_town, run_cut }, 40, CUTS },
-	{ "raise limits", { prepare_cut, run_raise }, 40, 0 },
-	{ "death of a member", { prepare_corpse, run_dispatch }, 700, 0 },
-	{ "restart", { prepare_remains, run_open }, 60, 0 },
+	{ "create_books", { prepare_nothing, run_open }, 20, FROM_NOTHING },
+	{ "name_tenants_and_devices", { prepare_open, run_names }, 20, FROM_NOTHING },
+	{ "drop_tenant", { prepare_spare_tenant, run_drop }, 100, 0 },
+	{ "join", { prepare_town, run_join }, 200, 0 },
+	{ "join_again", { prepare_town, run_join_again }, 200, REJOINS },
+	{ "make_lease", { prepare_town, run_lease }, 200, 0 },
+	{ "grant", { prepare_town, run_grant }, 300, 0 },
+	{ "grant_after_sweep", { prepare_town, run_grant_sweep }, 200, 0 },
+	{ "grant_after_sweep_of_device", { prepare_town, run_grant_sweep_device }, 200, 0 },
+	{ "refuse", { prepare_town, run_refusal }, 150, 0 },
+	{ "grant_exactly_and_less", { prepare_asking, run_exact }, 200, 0 },
+	{ "cut_limits", { prepare_town, run_cut }, 20, CUTS },
+	{ "raise_limits", { prepare_cut, run_raise }, 20, 0 },
+	{ "death_of_member", { prepare_corpse, run_dispatch }, 300, 0 },
+	{ "restart", { prepare_remains, run_open }, 20, 0 },
 };
 
 /* ---- the examination, in a process of its own */
@@ -623,7 +622,7 @@ static bool persons_kill(void)
 				      .events = POLLIN };
 
 		kill(scene.pid[i], SIGKILL);
-		good &= CHECK(poll(&end, 1, 10000) == 1);
+		good &= CHECK(poll(&end, 1, -1) == 1);
 		close(end.fd);
 	}
 	return good;
@@ -697,10 +696,11 @@ static bool scene_set(const struct operation *operation)
 }
 
 /* The files are new in each scene, and some of them during the operation. */
-static uint64_t fingerprint(void)
+static bool files_changed(pid_t victim, bool files)
 {
-	frozen_map(&frozen, directory);
-	return frozen_fingerprint(&frozen);
+	if (files)
+		frozen_map(&frozen, directory);
+	return frozen_changed(&frozen);
 }
 
 static void begin(void)
@@ -721,7 +721,7 @@ const struct side daemon_side = {
 	.count = sizeof(operations) / sizeof(operations[0]),
 	.begin = begin,
 	.scene = scene_set,
-	.fingerprint = fingerprint,
+	.changed = files_changed,
 	.examine = examine,
 	.end = end,
 };

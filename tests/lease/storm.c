@@ -24,7 +24,7 @@
 #include "harness.h"
 #include "ledger/ledger.h"
 #include "proto/client.h"
-#include "step.h"
+#include "family.h"
 
 enum {
 	CLIENTS = 24,

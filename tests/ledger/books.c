@@ -2,10 +2,8 @@
 /* The file under test and its comparison; see books.h. */
 #include "books.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -30,12 +28,17 @@ void books_init(const char *test)
 	atexit(books_remove);
 }
 
-void books_remove(void)
+const char *books_path(void)
 {
-	char path[64];
+	static char path[64];
 
 	snprintf(path, sizeof(path), "/dev/shm/%s", name);
-	unlink(path);
+	return path;
+}
+
+void books_remove(void)
+{
+	unlink(books_path());
 }
 
 bool books_join(struct ledger *ledger)
@@ -126,21 +129,4 @@ unsigned books_seats_taken(const struct layout_header *header)
 	for (unsigned seat = 0; seat < header->seats_high; seat++)
 		taken += header->seat[seat].state == SEAT_TAKEN;
 	return taken;
-}
-
-pid_t books_fork(void)
-{
-	pid_t parent = getpid();
-	pid_t pid = fork();
-
-	if (pid < 0) {
-		perror("fork");
-		exit(1);
-	}
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != parent)
-			_exit(1);
-	}
-	return pid;
 }

@@ -11,21 +11,14 @@
 #include "ledger/layout.h"
 #include "ledger/ledger.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define BOOKS_TSAN 1
-#elif defined(__has_feature)
-#define BOOKS_TSAN __has_feature(thread_sanitizer)
-#else
-#define BOOKS_TSAN 0
-#endif
-
-extern struct ledger_limits books_limits; /* none at first */
+extern struct ledger_limits books_limits; /* no limits at first */
 
 /* Names the file after the test and this process, and removes it at exit(). */
 void books_init(const char *test);
 void books_remove(void);
+const char *books_path(void);
 
-/* Joins; says why when it cannot. */
+/* Joins; a failure is a failed check. */
 bool books_join(struct ledger *ledger);
 
 /* Leaves, and forgets the mapping, which ledger_close() does not. */
@@ -35,8 +28,5 @@ void books_leave(struct ledger *ledger);
 unsigned books_drift(struct layout_header *header);
 
 unsigned books_seats_taken(const struct layout_header *header);
-
-/* fork(), whose child ends with the test, however that ends; the test ends if it fails. */
-pid_t books_fork(void);
 
 #endif

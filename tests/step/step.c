@@ -2,39 +2,33 @@
 /* Single steps, breakpoints and the trace; see step.h. */
 #include "step.h"
 
+#include <linux/futex.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "family.h"
 #include "harness.h"
 
-pid_t family_fork(void)
-{
-	pid_t parent = getpid(), pid;
-
-	fflush(stdout);
-	pid = fork();
-	if (pid < 0) {
-		perror("fork");
-		exit(1);
-	}
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != parent)
-			_exit(1);
-	}
-	return pid;
-}
+/* ---- the processor: address of the next instruction, breakpoint, system call */
 
 #ifdef __x86_64__
+enum { PROCESSOR_KNOWN = 1, AT_OFFSET = offsetof(struct user, regs.rip) };
+enum { TRAP = 0xcc, TRAP_MASK = 0xff, SYSTEM_CALL = 0x050f, SYSTEM_CALL_MASK = 0xffff };
+#define BREAK() __asm__ volatile("int3" ::: "memory")
+#else
+enum { PROCESSOR_KNOWN = 0, AT_OFFSET = 0 };
+enum { TRAP = 0, TRAP_MASK = 0, SYSTEM_CALL = 1, SYSTEM_CALL_MASK = 0 };
+#define BREAK() raise(SIGTRAP)
+#endif
 
 enum {
 	TABLE_BITS = 17,
@@ -51,13 +45,15 @@ static struct instruction {
 	uintptr_t at;
 	unsigned visit; /* of this address, from 1 */
 	unsigned mark;	/* from where to step to here: the cheapest */
-	bool notable;
+	bool notable, chosen;
 } *trace;
 static unsigned length;
+static bool first_chosen; /* point 0, which has no instruction before it */
 
 static struct visits {
 	uintptr_t at;
 	unsigned count;
+	bool calls; /* a system call is at this address */
 } *table;
 
 static void *map(size_t size, int flags)
@@ -71,7 +67,7 @@ static void *map(size_t size, int flags)
 	return memory;
 }
 
-/* What only the tracer needs would make every fork() a longer one. */
+/* Memory of the tracer alone, which fork() need not copy. */
 static void *map_own(size_t size)
 {
 	void *memory = map(size, MAP_PRIVATE);
@@ -85,7 +81,7 @@ static void *map_own(size_t size)
 static void stop_as(enum stage now)
 {
 	*stage = now;
-	__asm__ volatile("int3" ::: "memory");
+	BREAK();
 }
 
 static bool stopped_by(const struct victim *victim, int number)
@@ -93,7 +89,7 @@ static bool stopped_by(const struct victim *victim, int number)
 	return WIFSTOPPED(victim->status) && WSTOPSIG(victim->status) == number;
 }
 
-/* Lets it go on, by the request, to its next stop; true if that is a trap. */
+/* Resumes the victim by the request until its next stop; true if that is a trap. */
 static bool resume(struct victim *victim, int request)
 {
 	do {
@@ -104,8 +100,7 @@ static bool resume(struct victim *victim, int request)
 	} while (stopped_by(victim, SIGCHLD));
 	if (!stopped_by(victim, SIGTRAP))
 		return false;
-	victim->at = (uintptr_t)ptrace(PTRACE_PEEKUSER, victim->pid,
-				       offsetof(struct user, regs.rip), NULL);
+	victim->at = (uintptr_t)ptrace(PTRACE_PEEKUSER, victim->pid, AT_OFFSET, NULL);
 	return true;
 }
 
@@ -170,7 +165,7 @@ static bool run_to(struct victim *victim, uintptr_t at, unsigned visit)
 {
 	void *address = (void *)at;
 	long text = ptrace(PTRACE_PEEKTEXT, victim->pid, address, NULL);
-	long trap = (text & ~0xffl) | 0xcc;
+	long trap = (text & ~(long)TRAP_MASK) | TRAP;
 
 	for (;;) {
 		if (ptrace(PTRACE_POKETEXT, victim->pid, address, (void *)trap) ||
@@ -180,7 +175,7 @@ static bool run_to(struct victim *victim, uintptr_t at, unsigned visit)
 			return victim_is_done();
 		victim->at = at;
 		if (ptrace(PTRACE_POKETEXT, victim->pid, address, (void *)text) ||
-		    ptrace(PTRACE_POKEUSER, victim->pid, offsetof(struct user, regs.rip), address))
+		    ptrace(PTRACE_POKEUSER, victim->pid, AT_OFFSET, address))
 			return false;
 		if (--visit == 0)
 			return true;
@@ -191,11 +186,13 @@ static bool run_to(struct victim *victim, uintptr_t at, unsigned visit)
 
 bool victim_go(struct victim *victim, unsigned point)
 {
+	const struct instruction *mark;
 	unsigned steps;
 
 	if (!point)
 		return true;
-	if (!run_to(victim, trace[trace[point - 1].mark].at, trace[trace[point - 1].mark].visit))
+	mark = &trace[trace[point - 1].mark];
+	if (!run_to(victim, mark->at, mark->visit))
 		return false;
 	for (steps = point - 1 - trace[point - 1].mark; steps && !victim_is_done(); steps--)
 		if (!step(victim))
@@ -210,28 +207,43 @@ static void nothing(void)
 void step_probe(void)
 {
 	static const struct script probe = { nothing, nothing };
-	struct victim victim;
+	struct victim victim = { 0 };
+	bool started, stepped;
 
-	if (!victim_start(&victim, &probe))
-		skip("no ptrace here");
-	if (!step(&victim) || !step(&victim)) {
-		victim_kill(&victim);
-		skip("no single steps by ptrace here");
-	}
+	if (!PROCESSOR_KNOWN)
+		skip("single steps are implemented for x86-64 only");
+	started = victim_start(&victim, &probe);
+	stepped = started && step(&victim) && step(&victim);
 	victim_kill(&victim);
+	if (!stepped)
+		skip(started ? "no single steps by ptrace here" : "no ptrace here");
 }
 
 /* ---- the trace */
 
-/* Counts the visits of each address in this trace. */
-static unsigned visit_count(uintptr_t at)
+bool memory_changed(struct memory_copy *copy, const void *memory, size_t size)
+{
+	if (copy->size == size && !memcmp(copy->bytes, memory, size))
+		return false;
+	if (copy->size != size) {
+		if (copy->size)
+			munmap(copy->bytes, copy->size);
+		copy->bytes = size ? map_own(size) : NULL;
+		copy->size = size;
+	}
+	if (size)
+		memcpy(copy->bytes, memory, size);
+	return true;
+}
+
+static struct visits *visits_of(uintptr_t at)
 {
 	size_t row = at * 0x9e3779b97f4a7c15u >> (64 - TABLE_BITS);
 
 	while (table[row].count && table[row].at != at)
 		row = (row + 1) % TABLE_ROWS;
 	table[row].at = at;
-	return ++table[row].count;
+	return &table[row];
 }
 
 /* Stops that it takes to run to the mark and to step from there. */
@@ -240,30 +252,49 @@ static unsigned stops_from(unsigned mark, unsigned point)
 	return 2 * trace[mark].visit + point - mark;
 }
 
-static void trace_add(uintptr_t at, bool called, bool changed)
+static unsigned stops_to(unsigned point)
+{
+	return point ? stops_from(trace[point - 1].mark, point - 1) : 0;
+}
+
+/* Returns whether the instruction that comes next is a system call. */
+static bool trace_add(const struct victim *victim, bool called, bool changed)
 {
 	struct instruction *now = &trace[length];
-	unsigned visit = visit_count(at);
+	struct visits *visits = visits_of(victim->at);
 
-	*now = (struct instruction){ at, visit, length,
-				     changed || (called && visit <= NOTABLE_VISITS) };
+	if (!visits->count++)
+		visits->calls = (ptrace(PTRACE_PEEKTEXT, victim->pid, (void *)victim->at, NULL) &
+				 SYSTEM_CALL_MASK) == SYSTEM_CALL;
+	*now = (struct instruction){ victim->at, visits->count, length,
+				     changed || (called && visits->count <= NOTABLE_VISITS),
+				     false };
 	if (length && stops_from(now[-1].mark, length) < stops_from(length, length))
 		now->mark = now[-1].mark;
 	length++;
+	return visits->calls;
 }
 
-/* Whether the instruction that it comes to next is a system call. */
-static bool at_system_call(const struct victim *victim)
+/* What the kernel reads when the thread ends: the robust mutexes that it holds. */
+static bool robust_list_changed(pid_t pid, struct robust_list_head *now)
 {
-	return victim->at && (ptrace(PTRACE_PEEKTEXT, victim->pid, (void *)victim->at, NULL) &
-			      0xffff) == 0x050f;
+	struct robust_list_head before = *now, *head = NULL;
+	struct iovec here = { now, sizeof(*now) }, there = { NULL, sizeof(*now) };
+	size_t size;
+
+	if (syscall(SYS_get_robust_list, pid, &head, &size) || !head)
+		return false;
+	there.iov_base = head;
+	if (process_vm_readv(pid, &here, 1, &there, 1, 0) != sizeof(*now))
+		return false;
+	return now->list.next != before.list.next || now->list_op_pending != before.list_op_pending;
 }
 
-bool trace_record(const struct script *script, uint64_t (*fingerprint)(void))
+bool trace_record(const struct script *script, state_changed *changed)
 {
-	struct victim victim;
-	bool good, called;
-	uint64_t before, after;
+	struct robust_list_head held = { 0 };
+	struct victim victim = { 0 };
+	bool good, called = false;
 
 	if (!trace) {
 		trace = map_own(TRACE_MAX * sizeof(*trace));
@@ -272,15 +303,20 @@ bool trace_record(const struct script *script, uint64_t (*fingerprint)(void))
 	memset(table, 0, TABLE_ROWS * sizeof(*table));
 	length = 0;
 	good = victim_start(&victim, script);
-	before = fingerprint ? fingerprint() : 0;
+	robust_list_changed(victim.pid, &held);
+	if (changed)
+		changed(victim.pid, true);
 	while (good && !victim_is_done() && length < TRACE_MAX) {
-		called = at_system_call(&victim);
+		bool differs;
+
 		good = step(&victim);
-		after = fingerprint ? fingerprint() : 0;
-		trace_add(victim.at, called, after != before);
-		before = after;
+		differs = robust_list_changed(victim.pid, &held);
+		if (changed)
+			differs |= changed(victim.pid, called);
+		called = trace_add(&victim, called, differs);
 	}
 	victim_kill(&victim);
+	trace_choose(0);
 	return good && length < TRACE_MAX;
 }
 
@@ -294,50 +330,39 @@ bool trace_is_notable(unsigned point)
 	return point == 0 || point == length || trace[point - 1].notable;
 }
 
-#else
-
-void step_probe(void)
+unsigned trace_notable_count(void)
 {
-	skip("it knows x86-64 only");
+	unsigned count = 0;
+
+	for (unsigned point = 0; point <= length; point++)
+		count += trace_is_notable(point);
+	return count;
 }
 
-bool trace_record(const struct script *script, uint64_t (*fingerprint)(void))
+static bool *chosen_of(unsigned point)
 {
-	return false;
+	return point ? &trace[point - 1].chosen : &first_chosen;
 }
 
-unsigned trace_length(void)
+void trace_choose(unsigned samples)
 {
-	return 0;
+	unsigned stretch = samples ? 1 + length / samples : length + 1;
+
+	for (unsigned begin = 0; begin <= length; begin += stretch) {
+		unsigned end = begin + stretch > length + 1 ? length + 1 : begin + stretch;
+		unsigned cheapest = begin;
+
+		for (unsigned point = begin; point < end; point++) {
+			*chosen_of(point) = trace_is_notable(point);
+			if (stops_to(point) < stops_to(cheapest))
+				cheapest = point;
+		}
+		if (samples)
+			*chosen_of(cheapest) = true;
+	}
 }
 
-bool trace_is_notable(unsigned point)
+bool trace_is_chosen(unsigned point)
 {
-	return false;
+	return *chosen_of(point);
 }
-
-bool victim_start(struct victim *victim, const struct script *script)
-{
-	return false;
-}
-
-bool victim_go(struct victim *victim, unsigned point)
-{
-	return false;
-}
-
-bool victim_is_done(void)
-{
-	return false;
-}
-
-bool victim_finish(struct victim *victim)
-{
-	return false;
-}
-
-void victim_kill(struct victim *victim)
-{
-}
-
-#endif
