@@ -7,7 +7,7 @@
 # processors: 2
 set -euo pipefail
 . lab/lib.sh
-operations=${OPERATIONS:-100000} seed=${SEED:-$RANDOM}
+operations=$((20000 * ${RDMA_INTERCEPT_TEST_FACTOR:-1})) seed=${SEED:-$RANDOM}
 
 # What the kernel lists one by one, with its maker; not all list contexts.
 kinds_made=("${kinds_listed[@]}")
@@ -100,12 +100,12 @@ if grep -qs ' full' $preemption; then
 	chosen=$(grep -o '([a-z]*)' $preemption | tr -d '()')
 	echo full >$preemption
 	echo "-- preempted wherever it may be ($(cat $preemption))"
-	churn $((operations / 4)) 6 auto
+	churn $((operations / 3)) 6 auto
 	echo "$chosen" >$preemption
 fi
 echo "-- by kprobes, with many threads"
-churn $((operations / 4)) 32 kprobe
+churn $((operations / 3)) 32 kprobe
 echo "-- guarded, with a collector"
-churn $((operations / 4)) 6 auto env LD_PRELOAD="$library" RDMA_INTERCEPT_TRANSPORT=lease
+churn $((operations / 3)) 6 auto env LD_PRELOAD="$library" RDMA_INTERCEPT_TRANSPORT=lease
 check "the kernel has nothing left" eventually nothing_listed "$before"
 finish

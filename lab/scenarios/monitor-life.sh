@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: MIT
 # rdma_monitor's own life: readers that sleep, keepers that are killed, loading and unloading
 # under load, modules that come and go, and everything that may be missing where it starts.
-# CYCLES says how often it is loaded and unloaded: under emulation that takes 6 seconds each.
 set -euo pipefail
 . lab/lib.sh
 lives=$BUILD_DIRECTORY/lab/lives
-cycles=${CYCLES:-6}
+cycles=$((2 * ${RDMA_INTERCEPT_TEST_FACTOR:-1}))
 before=$(kernel_counts)
 
 # fails SENTENCE COMMAND...: with status 1, and says so
@@ -41,8 +40,6 @@ owner_begin() {
 	says owner "ok $1"
 }
 owner_has() { [ "$("$rows" "${process[owner]}" 2>/dev/null | sums qp | tee "$scratch/rows")" = "qp $1" ]; }
-
-processors 0 # hooks come and go in all that follows
 
 echo "-- a reader of events that sleeps"
 eventually nothing_more 0 || true # what was unloaded before may still be on its way out
@@ -220,5 +217,4 @@ check "no ib_uverbs: it says so" fails 'ib_uverbs is not loaded' "$monitor" --on
 check "nothing to unload: it says so" fails 'nothing is loaded' "$monitor" --unload
 modules_in
 check "the kernel has nothing left" eventually nothing_listed "$before"
-processors 1
 finish

@@ -45,7 +45,6 @@ soon 1000 "or when its owner is killed" rows_are ''
 check "no row is in use" eventually rows_are 0 used
 monitor_stop
 
-processors 0
 crowd=/sys/fs/cgroup/crowd
 mkdir "$crowd"
 for round in 1 2 3; do
@@ -65,6 +64,5 @@ for round in 1 2 3; do
 	check "no row is in use" eventually rows_are 0 used
 	monitor_stop
 done
-processors 1
 check "the kernel has nothing left" eventually nothing_listed "$before"
 finish
