@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Floods: one user asks as much as it can, with as many processes and connections as it can. The
- * collector serves users in turns, so the victims lose the processor time that the attackers use,
- * and not more than one place in each line.
+ * collector serves users in turns: before each request of a victim it serves one of the attackers,
+ * not all that wait.
  */
 #include "attack.h"
 
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -114,6 +115,84 @@ static void storm(unsigned number)
 	}
 }
 
+/* ---- the order in which the collector serves two users */
+
+enum { ASKED = 100 }; /* requests of the attacker that wait, below the listener's backlog */
+enum { NOTE_JOINED, NOTE_ASKED };
+
+/* Registers, and sends requests that the collector will refuse when it runs again. */
+static pid_t asker(uid_t uid, unsigned requests)
+{
+	struct member member;
+	struct proto_need need;
+	pid_t child = split();
+	int fd[ASKED];
+
+	if (child)
+		return child;
+	become(uid, NULL);
+	if (!CHECK(join(&member)))
+		finish();
+	need = want(&member, KIND_qp, QUOTA + 1);
+	note_add(NOTE_JOINED);
+	note_wait(NOTE_ASKED, uid == VICTIM_UID ? 2 : 1);
+	for (unsigned i = 0; i < requests; i++) {
+		fd[i] = dial();
+		CHECK(tell(fd[i], MESSAGE_NEED, &need), "request %u is not sent", i);
+	}
+	note_add(NOTE_ASKED);
+	for (unsigned i = 0; i < requests; i++)
+		CHECK(hear(fd[i]) == PROTO_REFUSED, "request %u", i);
+	rest();
+	finish();
+}
+
+struct order {
+	pid_t victim, attacker;
+	unsigned before, after; /* refusals of the attacker, seen from the victim's */
+	bool victim_seen;
+};
+
+static int order_note(const void *row, void *closure)
+{
+	const struct proto_event *event = row;
+	struct order *order = closure;
+
+	if (event->type != EVENT_REFUSED)
+		return 0;
+	order->victim_seen |= event->pid == order->victim;
+	if (event->pid == order->attacker)
+		*(order->victim_seen ? &order->after : &order->before) += 1;
+	return 0;
+}
+
+/* All requests wait while the collector is stopped, the victim's is the last of them. The events
+ * of the collector then show the order in which it served them. */
+static void turns(void)
+{
+	enum { BEFORE_MOST = 2 };
+	char problem[PROTO_PROBLEM];
+	struct order order = { 0 };
+
+	stage_open();
+	order.attacker = asker(ATTACKER_UID, ASKED);
+	order.victim = asker(VICTIM_UID, 1);
+	CHECK(note_wait(NOTE_JOINED, 2));
+	kill(collector_pid(), SIGSTOP);
+	note_add(NOTE_ASKED);
+	CHECK(note_wait(NOTE_ASKED, 3), "the requests are not sent");
+	kill(collector_pid(), SIGCONT);
+	attack_stop();
+	CHECK(reap(order.victim) == 0 && reap(order.attacker) == 0);
+	CHECK(proto_rows(collector_socket(), MESSAGE_EVENTS, &(struct proto_choose){ 0 },
+			 order_note, &order, 20000, problem) >= 0, "%s", problem);
+	printf("turns: %u requests of the attacker were served before the victim's, %u after\n",
+	       order.before, order.after);
+	CHECK(order.victim_seen && order.before + order.after == ASKED, "events are missing");
+	CHECK(order.before <= BEFORE_MOST, "the victim waits for the attacker's requests");
+	stage_is_clean("turns");
+}
+
 /* Name, promise, processes, rounds, turns, slowdown, and what runs. */
 static const struct attack attacks[] = {
 	{ "flood", "16 processes ask as fast as they can", 16,
@@ -128,6 +207,7 @@ static const struct attack attacks[] = {
 
 static void driver(void)
 {
+	RUN(turns);
 	attacks_run(attacks, COUNT_OF(attacks));
 	stage_close();
 }

@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -161,7 +162,8 @@ void stage_is_clean(const char *name)
 	struct proto_pong pong = { 0 };
 	long more;
 
-	if (!CHECK(collector_answers(), "%s: the collector does not answer any more: %s", name,
+	if (has_child_ended(collector_pid()) ||
+	    !CHECK(collector_answers(), "%s: the collector does not answer any more: %s", name,
 		   collector_log())) {
 		collector_kill(); /* the next case starts another */
 		return;
@@ -185,80 +187,91 @@ void stage_is_clean(const char *name)
 
 /* ---- one attack */
 
-static struct victims_report victims_judged(const char *name, const pid_t pid[2])
-{
-	struct victims_report report = victims_end(pid);
+/* The processes of one run. The collector, an attacker or a victim that ends before the run is over
+ * has failed: the run is broken. */
+struct run {
+	const struct attack *row; /* NULL: a calm run */
+	pid_t attackers[ATTACKERS_MAX], victims[2];
+};
 
-	CHECK(report.lost == 0 && report.gained == 0, "%s: %u units lost, %u too many", name,
-	      report.lost, report.gained);
-	return report;
+static bool is_broken(const struct run *run)
+{
+	bool broken = has_child_ended(collector_pid());
+
+	for (unsigned i = 0; run->row && i < run->row->processes; i++)
+		broken |= has_child_ended(run->attackers[i]);
+	return broken || has_child_ended(run->victims[0]) || has_child_ended(run->victims[1]);
 }
 
-static struct victims_report calm(void)
+static bool is_done(const struct run *run)
 {
-	struct waiting waiting = { .for_what = "the victims' rounds without an attack",
-				   .file = __FILE__, .line = __LINE__ };
-	pid_t victims[2];
-
-	stage_clear();
-	victims_start(CALM_ROUNDS, victims);
-	while (victims_rounds() < CALM_ROUNDS && waiting_goes_on(&waiting))
-		;
-	attack_stop();
-	return victims_judged("calm", victims);
+	for (unsigned i = 0; run->row && i < run->row->processes; i++)
+		if (actor_turns(i) < run->row->turns)
+			return false;
+	return victims_rounds() >= (run->row ? run->row->rounds : CALM_ROUNDS);
 }
 
-static void attackers_start(const struct attack *row, pid_t *ret_pid)
+static bool victims_have_ended(const struct run *run)
 {
-	for (unsigned i = 0; i < row->processes; i++) {
-		ret_pid[i] = split();
-		if (ret_pid[i] == 0) {
+	return has_child_ended(run->victims[0]) && has_child_ended(run->victims[1]);
+}
+
+/* Kills the processes that would wait for a collector that does not answer. */
+static void run_kill(const struct run *run)
+{
+	for (unsigned i = 0; run->row && i < run->row->processes; i++)
+		kill(run->attackers[i], SIGKILL);
+	for (unsigned i = 0; i < COUNT_OF(run->victims); i++)
+		if (!has_child_ended(run->victims[i]))
+			kill(run->victims[i], SIGKILL);
+}
+
+static void attackers_start(struct run *run)
+{
+	for (unsigned i = 0; i < run->row->processes; i++) {
+		run->attackers[i] = split();
+		if (run->attackers[i] == 0) {
 			if (nice(ATTACKER_NICE) < 0)
 				abort();
 			become(ATTACKER_UID, NULL);
 			actor_is(i);
-			row->run(i);
+			run->row->run(i);
 			finish();
 		}
 	}
 }
 
-/* An attacker that ends early has failed: its status says so. */
-static bool one_has_failed(const struct attack *row, const pid_t *pid)
+/* One run of the victims, with the attackers of the row, or without if it is NULL. */
+static struct victims_report measure(const struct attack *row)
 {
-	for (unsigned i = 0; i < row->processes; i++)
-		if (has_child_ended(pid[i]))
-			return true;
-	return false;
-}
-
-static bool work_is_done(const struct attack *row)
-{
-	for (unsigned i = 0; i < row->processes; i++)
-		if (actor_turns(i) < row->turns)
-			return false;
-	return victims_rounds() >= row->rounds;
-}
-
-static struct victims_report attacked(const struct attack *row)
-{
-	pid_t attackers[ATTACKERS_MAX], victims[2];
+	struct run run = { .row = row };
 	struct victims_report report;
+	const char *name = row ? row->name : "calm";
+	bool broken;
 
 	stage_clear();
-	attackers_start(row, attackers);
-	EVENTUALLY(actors_ready() == row->processes || one_has_failed(row, attackers),
-		   "%s: %u of %u are ready", row->name, actors_ready(), row->processes);
-	victims_start(row->rounds, victims);
-	if (row->look)
+	if (row) {
+		attackers_start(&run);
+		EVENTUALLY(actors_ready() == row->processes || is_broken(&run),
+			   "%s: %u of %u are ready", name, actors_ready(), row->processes);
+	}
+	victims_start(row ? row->rounds : CALM_ROUNDS, run.victims);
+	if (row && row->look && !is_broken(&run))
 		row->look();
-	EVENTUALLY(work_is_done(row) || one_has_failed(row, attackers), "%s: %u of %u rounds",
-		   row->name, victims_rounds(), row->rounds);
+	EVENTUALLY(is_done(&run) || is_broken(&run), "%s: %u rounds", name, victims_rounds());
+	broken = is_broken(&run);
 	attack_stop();
-	report = victims_judged(row->name, victims);
-	for (unsigned i = 0; i < row->processes; i++)
-		CHECK(reap(attackers[i]) == 0, "%s: %s", row->name, row->holds);
-	stage_is_clean(row->name);
+	EVENTUALLY(victims_have_ended(&run) || has_child_ended(collector_pid()));
+	CHECK(!has_child_ended(collector_pid()), "%s: the collector ended: %s", name,
+	      collector_log());
+	if (broken || has_child_ended(collector_pid()))
+		run_kill(&run);
+	report = victims_end(run.victims);
+	CHECK(report.lost == 0 && report.gained == 0, "%s: %u units lost, %u too many", name,
+	      report.lost, report.gained);
+	for (unsigned i = 0; row && i < row->processes; i++)
+		CHECK(reap(run.attackers[i]) == 0, "%s: %s", name, row->holds);
+	stage_is_clean(name);
 	return report;
 }
 
@@ -283,8 +296,10 @@ void attack_run(const struct attack *row)
 
 	stage_open();
 	for (unsigned i = 0; i < ATTEMPTS && !fair && collector_pid() > 0; i++) {
-		struct victims_report before = calm(), under = attacked(row);
+		struct victims_report before = measure(NULL), under = { 0 };
 
+		if (collector_pid() > 0)
+			under = measure(row);
 		fair = is_fair(row, &before, &under);
 	}
 	CHECK(fair, "%s: the victims did not get their share", row->name);
