@@ -13,7 +13,7 @@ few=200 many=700
 work=$(mktemp -d /tmp/rdma_bench.XXXXXX)
 shm=${work##*/}
 trap 'rm -rf "$work" "/dev/shm/$shm"' EXIT
-trap 'exit 1' HUP INT TERM
+trap 'exit 1' HUP INT PIPE TERM
 
 # instructions PRELOAD OPERATION COUNT
 instructions() {

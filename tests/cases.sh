@@ -19,7 +19,7 @@ clean_up() {
 	rm -f "/dev/shm/${work##*/}"*
 }
 trap clean_up EXIT
-trap 'exit 1' HUP INT TERM
+trap 'exit 1' HUP INT PIPE TERM
 
 # background command...: to be called with '&'; the command is killed when the script ends.
 background() {

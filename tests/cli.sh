@@ -676,11 +676,12 @@ what_the_kernel_refuses() {
 	check "guard: how" grep -qE '^ways +ioctl, compat$' "$work/out"
 	check "guard: what is left out" says out 'by the library only: ctx'
 	check "guard: and what else" says out 'guard_writes = on in [host]'
+	check "a guard that counted" "$build/tests/daemon_guards" counts "$monitor"
 	check "guard: one" exits 0 guard status guests
-	check "guard: its kinds" grep -qE '^qp +yes +0 +4 +0 +0$' "$work/out"
+	check "guard: its kinds" grep -qE '^qp +yes +3 +4 +2 +1$' "$work/out"
 	check "guard: one as JSON" answers guard status guests
 	check "guard: its guarantee" says out '"guarantee":"kernel","reason":null'
-	check "guard: its limit" says out '"qp":{"guarded":true,"used":0,"limit":4,"refused":0,"overrun":0}'
+	check "guard: its limit" says out '"qp":{"guarded":true,"used":3,"limit":4,"refused":2,"overrun":1}'
 	check "doctor: guarded" exits 0 doctor
 	check "doctor: by the kernel" grep -qE '^OK +guard +tenants that the kernel guards: 1; not against write' "$work/out"
 	check "events: of the guard" exits 0 events

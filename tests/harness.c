@@ -366,7 +366,7 @@ static void killed(int number)
 
 static int drive(void (*driver)(void))
 {
-	static const int deadly[] = { SIGHUP, SIGINT, SIGTERM, SIGABRT };
+	static const int deadly[] = { SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGABRT };
 	char base[] = "/tmp/rdma_test.XXXXXX";
 
 	if (!mkdtemp(base))
