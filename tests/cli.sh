@@ -3,6 +3,7 @@
 # The command rdma_intercept, from outside: exit statuses, what it says, JSON, the
 # start of programs, completion; and, where the collector has been built, everything
 # that is asked of one.
+# usage: tests/cli.sh [--list | --only CASE]
 # shellcheck disable=SC2016,SC2317 # words for other shells; functions that check calls
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -54,17 +55,6 @@ is_json() {
 	! command -v jq >/dev/null || jq -e . "$work/out" >/dev/null
 }
 
-# soon command...: within seconds
-soon() {
-	local i
-
-	for ((i = 0; i < 100; i++)); do
-		"$@" && return 0
-		sleep 0.05
-	done
-	return 1
-}
-
 # in_terminal columns arguments...: what a terminal of that width gets, in $work/screen
 in_terminal() {
 	local columns=$1
@@ -73,12 +63,102 @@ in_terminal() {
 	script -qec "stty cols $columns; '$command' $*" /dev/null </dev/null >"$work/screen"
 }
 
+# ---- what several cases use
+
+mapfile -t names < <(sed -n 's/^COMMAND([a-z_]*, "\([^"]*\)".*/\1/p' "$sources/src/cli/commands.def")
+mapfile -t options < <(sed -n 's/^OPTION(\([a-z]*\),.*/\1/p' "$sources/src/cli/options.def")
+
+# environment name: its value in what run started
+environment() {
+	sed -n "s/^$1=//p" "$work/out"
+}
+same() {
+	echo "'$1' and '$2'"
+	[ "$1" = "$2" ]
+}
+
+# completes line candidates...: these are among what bash would offer
+completes() {
+	local line="rdma_intercept $1" wanted offered
+
+	shift
+	offered=$(PATH=$build:$PATH bash -c '
+		. "$1"
+		COMP_LINE=$2 COMP_POINT=${#2}
+		_rdma_intercept
+		printf "%s\n" "${COMPREPLY[@]}"
+	' - "$sources/packaging/bash-completion/rdma_intercept" "$line")
+	echo "offered: $offered"
+	for wanted; do
+		grep -qxFe "$wanted" <<<"$offered" || return 1
+	done
+}
+
+policy=$work/policy.conf
+good_policy() {
+	cat >"$policy" <<-END
+		[host]
+		qp = 100
+		mr_bytes = 1536M
+		device.$device.qp = 50
+		[default]
+		process.qp = 5
+		[tenant ours]
+		match = uid=$(id -u)
+		qp = 4
+		[tenant theirs]
+		match = uid=4000000
+		mode = warn
+	END
+}
+ready() {
+	"$command" status >/dev/null 2>&1
+}
+
+# collector_begin: one with a new state and the good policy
+collector_begin() {
+	collector_end
+	rm -rf "$work/state" "$RDMA_MONITOR_DIRECTORY"
+	good_policy
+	background "$collector" --policy "$policy" >>"$work/collector.log" 2>&1 &
+	collector_pid=$!
+	workers+=("$collector_pid") # ended with them
+	if ! eventually ready; then
+		cat "$work/collector.log"
+		exit 1
+	fi
+	fresh
+}
+collector_end() {
+	[ -n "$collector_pid" ] || return 0
+	kill -KILL "$collector_pid"
+	wait "$collector_pid" 2>/dev/null || true
+	collector_pid=
+}
+collector_pid=
+
+monitor=$RDMA_MONITOR_DIRECTORY
+counts() {
+	"$build/tests/kernel_file" "$monitor" "$@"
+}
+watched() {
+	exits 0 status && grep -qE "^monitor +$1\$" "$work/out"
+}
+first_process() {
+	grep -A1 '^ *PID ' "$work/out" | grep -qE "^ *$1 "
+}
+# guarded text: so the status of the tenant ends
+guarded() {
+	exits 0 guard status && grep -qE "^guests +(yes|no) +.* $1\$" "$work/out"
+}
+
 # ---- the command line
 
-while IFS='|' read -r text arguments; do
-	read -ra words <<<"$arguments"
-	check "usage: '$arguments'" complains 2 "$text" "${words[@]}"
-done <<'END'
+usage_errors() {
+	while IFS='|' read -r text arguments; do
+		read -ra words <<<"$arguments"
+		check "usage: '$arguments'" complains 2 "$text" "${words[@]}"
+	done <<'END'
 which command?|
 no command 'nonsense'|nonsense
 no command 'nonsense'|nonsense --help
@@ -115,63 +195,67 @@ not KEY=VALUE|limit set host qp=
 cannot be the name of a tenant|tenant remove aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 cannot be the name of a tenant|guard on aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 END
-check "an empty name of a tenant" complains 2 "cannot be the name" tenant add ''
-check "a name of two lines" complains 2 'cannot be the name' tenant add $'a\nmode = audit'
-check "a value of two lines" complains 2 'is not one line' limit set host $'qp=1\nmr=2'
-check "more than a message takes" complains 2 'too much at once' \
-	limit set host "qp=$(printf '%01100d' 1)"
-check "a path that no socket can have" complains 2 'less than 108' -s "$(printf '%0200d' 1)" status
-check "a mistake before -j is told as JSON, too" exits 2 --nonsense status -j
-check "is a document" is_json
-check "no kind of that name" complains 1 "no kind 'quux'" show kind quux
+	check "an empty name of a tenant" complains 2 "cannot be the name" tenant add ''
+	check "a name of two lines" complains 2 'cannot be the name' tenant add $'a\nmode = audit'
+	check "a value of two lines" complains 2 'is not one line' limit set host $'qp=1\nmr=2'
+	check "more than a message takes" complains 2 'too much at once' \
+		limit set host "qp=$(printf '%01100d' 1)"
+	check "a path that no socket can have" complains 2 'less than 108' -s "$(printf '%0200d' 1)" status
+	check "a mistake before -j is told as JSON, too" exits 2 --nonsense status -j
+	check "is a document" is_json
+	check "no kind of that name" complains 1 "no kind 'quux'" show kind quux
+}
 
-check "help" exits 0 --help
-check "help goes to standard output" silent err
-mapfile -t names < <(sed -n 's/^COMMAND([a-z_]*, "\([^"]*\)".*/\1/p' "$sources/src/cli/commands.def")
-mapfile -t options < <(sed -n 's/^OPTION(\([a-z]*\),.*/\1/p' "$sources/src/cli/options.def")
-check "there are commands and options" test "${#names[@]}" -gt 10 -a "${#options[@]}" -gt 10
-manual=$(sed 's/\\-/-/g; s/\\&//g' "$sources/man/rdma_intercept.1")
-"$command" --help >"$work/help"
-for name in "${names[@]}"; do
-	read -ra words <<<"$name"
-	check "'$name' is in the help" grep -q "^$name " "$work/help"
-	check "'$name --help' says how" exits 0 "${words[@]}" --help
-	check "'$name --help' has its usage" says out "usage: rdma_intercept $name"
-	check "the manual has '$name'" grep -q "rdma_intercept $name" <<<"$manual"
-	check "'$name --help' as JSON" answers "${words[@]}" -h
-done
-for option in "${options[@]}"; do
-	check "the manual has --$option" grep -qe "--$option" <<<"$manual"
-done
-check "help as JSON" answers --help
-check "version" exits 0 -V
-check "version has a number" grep -qE '^rdma_intercept [0-9]+\.[0-9]+' "$work/out"
-check "version as JSON" answers --version
-check "options after the command" exits 0 show kind --json
-check "and before it" exits 0 -j show kind
-check "and among the words" exits 0 show -j kind
-check "operands after --" exits 0 -- show kind
+help_and_version() {
+	check "help" exits 0 --help
+	check "help goes to standard output" silent err
+	check "there are commands and options" test "${#names[@]}" -gt 10 -a "${#options[@]}" -gt 10
+	manual=$(sed 's/\\-/-/g; s/\\&//g' "$sources/man/rdma_intercept.1")
+	"$command" --help >"$work/help"
+	for name in "${names[@]}"; do
+		read -ra words <<<"$name"
+		check "'$name' is in the help" grep -q "^$name " "$work/help"
+		check "'$name --help' says how" exits 0 "${words[@]}" --help
+		check "'$name --help' has its usage" says out "usage: rdma_intercept $name"
+		check "the manual has '$name'" grep -q "rdma_intercept $name" <<<"$manual"
+		check "'$name --help' as JSON" answers "${words[@]}" -h
+	done
+	for option in "${options[@]}"; do
+		check "the manual has --$option" grep -qe "--$option" <<<"$manual"
+	done
+	check "help as JSON" answers --help
+	check "version" exits 0 -V
+	check "version has a number" grep -qE '^rdma_intercept [0-9]+\.[0-9]+' "$work/out"
+	check "version as JSON" answers --version
+	check "options after the command" exits 0 show kind --json
+	check "and before it" exits 0 -j show kind
+	check "and among the words" exits 0 show -j kind
+	check "operands after --" exits 0 -- show kind
+}
 
 # ---- without a collector
 
-check "the kinds" exits 0 show kind
-while read -r kind; do
-	check "kind $kind" grep -qE "^$kind +(count|bytes) +[a-zA-Z]" "$work/out"
-done < <(sed -n 's/^KIND(\([a-z_]*\),.*/\1/p' "$sources/src/ledger/kinds.def")
-check "the kinds as JSON" answers show kind
-for arguments in status 'show tenant' 'show process' 'show process 1' 'show device' 'show kind qp' \
-	'limit get' 'limit set host qp=1' 'limit unset host qp' 'tenant list' 'tenant add x' \
-	'tenant remove x' 'guard status' 'guard on x' 'guard off x' reload 'explain 1' events \
-	'events -f'; do
-	read -ra words <<<"$arguments"
-	check "no collector: $arguments" complains 3 "no collector at $work/socket" "${words[@]}"
-	check "no collector, as JSON: $arguments" exits 3 -j "${words[@]}"
-	check "an error is a document: $arguments" is_json
-	check "that has it: $arguments" says out '{"error":"no collector at '
-done
-check "--socket goes before the environment" complains 3 "at $work/other" -s "$work/other" status
+no_collector() {
+	check "the kinds" exits 0 show kind
+	while read -r kind; do
+		check "kind $kind" grep -qE "^$kind +(count|bytes) +[a-zA-Z]" "$work/out"
+	done < <(sed -n 's/^KIND(\([a-z_]*\),.*/\1/p' "$sources/src/ledger/kinds.def")
+	check "the kinds as JSON" answers show kind
+	for arguments in status 'show tenant' 'show process' 'show process 1' 'show device' 'show kind qp' \
+		'limit get' 'limit set host qp=1' 'limit unset host qp' 'tenant list' 'tenant add x' \
+		'tenant remove x' 'guard status' 'guard on x' 'guard off x' reload 'explain 1' events \
+		'events -f'; do
+		read -ra words <<<"$arguments"
+		check "no collector: $arguments" complains 3 "no collector at $work/socket" "${words[@]}"
+		check "no collector, as JSON: $arguments" exits 3 -j "${words[@]}"
+		check "an error is a document: $arguments" is_json
+		check "that has it: $arguments" says out '{"error":"no collector at '
+	done
+	check "--socket goes before the environment" complains 3 "at $work/other" -s "$work/other" status
+}
 
-cat >"$work/good.conf" <<'END'
+check_policy() {
+	cat >"$work/good.conf" <<'END'
 [host]
 qp = 100
 [tenant a]
@@ -179,562 +263,533 @@ match = uid=1
 match = uid=2
 [tenant b]
 END
-printf '[tenant a]\nqp = 1\nqp = nonsense\n' >"$work/bad.conf"
-check "check: a good file" exits 0 check "$work/good.conf"
-check "check: in words" says out "$work/good.conf: ok, 2 tenants, 2 rules"
-check "check: as JSON" answers check "$work/good.conf"
-check "check: a bad file" exits 1 check "$work/bad.conf"
-check "check: file, line and reason" grep -q "^$work/bad.conf:3: ." "$work/out"
-check "check: a bad file as JSON" exits 1 -j check "$work/bad.conf"
-check "check: is a document" is_json
-check "check: says so in it" says out '"ok":false'
-check "check: no file" exits 1 check "$work/none.conf"
-check "check: names it" says out "$work/none.conf"
-
-check "doctor" exits 0 doctor
-check "doctor: the library" grep -qE "^OK +library +$(realpath "$library") " "$work/out"
-check "doctor: no collector" grep -qE '^WARN +collector +no collector' "$work/out"
-check "doctor: nothing preloads" grep -qE '^WARN +preload' "$work/out"
-check "doctor: one line each" not grep -qvE '^(OK|WARN) +[a-z]+' "$work/out"
-check "doctor: as JSON" answers doctor
-LD_PRELOAD=$preload check "doctor: LD_PRELOAD" exits 0 doctor
-check "doctor: is seen" grep -qE '^OK +preload +LD_PRELOAD' "$work/out"
-echo "no library" >"$work/no.so"
-RDMA_INTERCEPT_LIBRARY=$work/no.so check "doctor: a library that is none" exits 1 doctor
-check "doctor: fails" grep -qE '^FAIL +library' "$work/out"
-touch "$work/socket"
-check "doctor: a file where the socket should be" exits 1 doctor
-check "doctor: says so" grep -qE '^FAIL +socket +.* is not a socket' "$work/out"
-rm "$work/socket"
-ln -s /etc/passwd "$shm"
-check "doctor: a link in place of the shared memory" exits 1 doctor
-check "doctor: is not followed" grep -qE "^FAIL +shared memory +$shm is not a regular file" "$work/out"
-rm "$shm"
-touch "$shm"
-chmod 666 "$shm"
-check "doctor: shared memory that others can write" exits 0 doctor
-check "doctor: warns" grep -qE "^WARN +shared memory +$shm has mode 0666" "$work/out"
-rm "$shm"
-
-# ---- run
-
-check "run: the program's own status" exits 7 run sh -c 'exit 7'
-PATH=/usr/bin:/bin check "run: not found" complains 127 'nonsense: No such file' run nonsense
-check "run: not executable" complains 126 "$work: Permission denied" run "$work"
-check "run: no command" complains 125 'something is missing' run
-check "run: a bad option" complains 125 'no option --nonsense' run --nonsense true
-check "run: an option of another" complains 125 'run takes no option --follow' run -f true
-check "run: a bad option before it" complains 125 'no option --nonsense' --nonsense run true
-check "run: a mode that is none" complains 125 'enforce, warn, audit' run --mode hard true
-check "run: a transport that is none" complains 125 'auto, lease' run --transport post true
-for limit in '' 'qp' 'qp=' 'qp=x' 'nonsense=1' 'mr=1G' 'qp=1,' 'user:qp=1' 'device:qp=1' 'device::qp=1' \
-	'process:' 'host:qp=1;x'; do
-	check "run: limit '$limit'" complains 125 'is not a limit' run --limit "$limit" true
-done
-RDMA_INTERCEPT_LIBRARY=$work/none.so check "run: no library" \
-	complains 125 "RDMA_INTERCEPT_LIBRARY=$work/none.so: No such" run true
-mkdir "$work/a b"
-cp "$library" "$work/a b/"
-RDMA_INTERCEPT_LIBRARY="$work/a b/librdma_intercept.so" check "run: a path that LD_PRELOAD cannot have" \
-	complains 125 'no path with a colon or a space' run true
-check "run: no collector to ask for the tenant" \
-	complains 125 'no collector at' run --tenant default true
-PATH=/usr/bin:/bin check "run: errors as JSON" exits 127 -j run nonsense
-check "run: are a document" is_json
-
-# environment name: its value in what run started
-environment() {
-	sed -n "s/^$1=//p" "$work/out"
+	printf '[tenant a]\nqp = 1\nqp = nonsense\n' >"$work/bad.conf"
+	check "check: a good file" exits 0 check "$work/good.conf"
+	check "check: in words" says out "$work/good.conf: ok, 2 tenants, 2 rules"
+	check "check: as JSON" answers check "$work/good.conf"
+	check "check: a bad file" exits 1 check "$work/bad.conf"
+	check "check: file, line and reason" grep -q "^$work/bad.conf:3: ." "$work/out"
+	check "check: a bad file as JSON" exits 1 -j check "$work/bad.conf"
+	check "check: is a document" is_json
+	check "check: says so in it" says out '"ok":false'
+	check "check: no file" exits 1 check "$work/none.conf"
+	check "check: names it" says out "$work/none.conf"
 }
-same() {
-	echo "'$1' and '$2'"
-	[ "$1" = "$2" ]
+
+doctor() {
+	check "doctor" exits 0 doctor
+	check "doctor: the library" grep -qE "^OK +library +$(realpath "$library") " "$work/out"
+	check "doctor: no collector" grep -qE '^WARN +collector +no collector' "$work/out"
+	check "doctor: nothing preloads" grep -qE '^WARN +preload' "$work/out"
+	check "doctor: one line each" not grep -qvE '^(OK|WARN) +[a-z]+' "$work/out"
+	check "doctor: as JSON" answers doctor
+	LD_PRELOAD=$preload check "doctor: LD_PRELOAD" exits 0 doctor
+	check "doctor: is seen" grep -qE '^OK +preload +LD_PRELOAD' "$work/out"
+	echo "no library" >"$work/no.so"
+	RDMA_INTERCEPT_LIBRARY=$work/no.so check "doctor: a library that is none" exits 1 doctor
+	check "doctor: fails" grep -qE '^FAIL +library' "$work/out"
+	touch "$work/socket"
+	check "doctor: a file where the socket should be" exits 1 doctor
+	check "doctor: says so" grep -qE '^FAIL +socket +.* is not a socket' "$work/out"
+	rm "$work/socket"
+	ln -s /etc/passwd "$shm"
+	check "doctor: a link in place of the shared memory" exits 1 doctor
+	check "doctor: is not followed" grep -qE "^FAIL +shared memory +$shm is not a regular file" "$work/out"
+	rm "$shm"
+	touch "$shm"
+	chmod 666 "$shm"
+	check "doctor: shared memory that others can write" exits 0 doctor
+	check "doctor: warns" grep -qE "^WARN +shared memory +$shm has mode 0666" "$work/out"
+	rm "$shm"
 }
-check "run: with everything" exits 0 run --limit 'qp=10,mr=5' --limit 'host:qp=9;device:rxe0:mr_bytes=1G' \
-	--mode audit --transport embedded --quiet -s "$work/other" -- env
-check "run: limits" same "$(environment RDMA_INTERCEPT_LIMITS)" \
-	'process:qp=10,mr=5;host:qp=9;device:rxe0:mr_bytes=1G'
-check "run: mode" same "$(environment RDMA_INTERCEPT_MODE)" audit
-check "run: transport" same "$(environment RDMA_INTERCEPT_TRANSPORT)" embedded
-check "run: quiet" same "$(environment RDMA_INTERCEPT_QUIET)" 1
-check "run: socket" same "$(environment RDMA_COLLECTOR_SOCKET)" "$work/other"
-check "run: preload" same "$(environment LD_PRELOAD)" "$(realpath "$library")"
-check "run: without options nothing is set" exits 0 run env
-check "run: no limits" same "$(environment RDMA_INTERCEPT_LIMITS)" ''
-check "run: no mode" same "$(environment RDMA_INTERCEPT_MODE)" ''
-other=$(ldconfig -p | sed -n 's/.*libdl\.so\.2 .*=> //p' | head -1)
-LD_PRELOAD=$other RDMA_INTERCEPT_LIMITS='host:qp=1;' check "run: what is there already" \
-	exits 0 run --limit qp=2 env
-check "run: stays behind the library" same "$(environment LD_PRELOAD)" "$(realpath "$library"):$other"
-check "run: stays before the new limits" same "$(environment RDMA_INTERCEPT_LIMITS)" 'host:qp=1;process:qp=2'
-check "run: the program's options are its own" exits 0 run env -i "$(command -v echo)" -j --help
-check "run: as they are" same "$(cat "$work/out")" '-j --help'
-check "run: and its --" exits 0 run -- echo -- x
-check "run: as well" same "$(cat "$work/out")" '-- x'
-mkdir -p "$work/prefix/bin" "$work/prefix/lib"
-cp "$command" "$work/prefix/bin/"
-cp "$library" "$work/prefix/lib/"
-try "$work/prefix/bin/rdma_intercept" run env
-check "run: the library of the same prefix" \
-	same "$(environment LD_PRELOAD)" "$work/prefix/lib/librdma_intercept.so"
-check "run: a limit is in force" exits 0 run --limit qp=2 -- "$build/test_global_limit"
-check "run: and refuses" says err 'qp used 2/2, wanted 1 more, limit of the process'
-fresh
 
-# ---- output that does not arrive, and terminals
-
-try sh -c '"$0" show kind >/dev/full' "$command"
-check "a full device is an error" test "$status" -eq 1
-check "that is told" says err 'rdma_intercept: the output cannot be written: No space left'
-try sh -c '"$0" show kind >&-' "$command"
-check "no output at all is one, too" test "$status" -eq 1
-try sh -c 'trap "" PIPE; "$0" show kind | true; "$0" -j show kind | true' "$command"
-check "a reader that has gone is no crash" test "$status" -eq 0
-try env -i "$command" show kind
-check "no environment" test "$status" -eq 0
-try sh -c 'exec 0<&- 2>&-; "$0" status' "$command"
-check "no standard error" test "$status" -eq 3
-check "control characters of the user are escaped" complains 2 'no command '"'"'\x1b[31m'"'" $'\e[31m'
-check "so is what is no UTF-8" complains 2 'no command '"'"'\xff'"'" $'\xff'
-check "and what turns the writing around" complains 2 '\xe2\x80\xae' $'\u202e'
-check "letters are not" complains 2 'größe' größe
-check "no UTF-8 in JSON" exits 2 -j $'\xff'
-check "is a document" is_json
-
-# ---- completion
-
-# completes line candidates...: these are among what bash would offer
-completes() {
-	local line="rdma_intercept $1" wanted offered
-
-	shift
-	offered=$(PATH=$build:$PATH bash -c '
-		. "$1"
-		COMP_LINE=$2 COMP_POINT=${#2}
-		_rdma_intercept
-		printf "%s\n" "${COMPREPLY[@]}"
-	' - "$sources/packaging/bash-completion/rdma_intercept" "$line")
-	echo "offered: $offered"
-	for wanted; do
-		grep -qxFe "$wanted" <<<"$offered" || return 1
+run_programs() {
+	check "run: the program's own status" exits 7 run sh -c 'exit 7'
+	PATH=/usr/bin:/bin check "run: not found" complains 127 'nonsense: No such file' run nonsense
+	check "run: not executable" complains 126 "$work: Permission denied" run "$work"
+	check "run: no command" complains 125 'something is missing' run
+	check "run: a bad option" complains 125 'no option --nonsense' run --nonsense true
+	check "run: an option of another" complains 125 'run takes no option --follow' run -f true
+	check "run: a bad option before it" complains 125 'no option --nonsense' --nonsense run true
+	check "run: a mode that is none" complains 125 'enforce, warn, audit' run --mode hard true
+	check "run: a transport that is none" complains 125 'auto, lease' run --transport post true
+	for limit in '' 'qp' 'qp=' 'qp=x' 'nonsense=1' 'mr=1G' 'qp=1,' 'user:qp=1' 'device:qp=1' 'device::qp=1' \
+		'process:' 'host:qp=1;x'; do
+		check "run: limit '$limit'" complains 125 'is not a limit' run --limit "$limit" true
 	done
+	RDMA_INTERCEPT_LIBRARY=$work/none.so check "run: no library" \
+		complains 125 "RDMA_INTERCEPT_LIBRARY=$work/none.so: No such" run true
+	mkdir "$work/a b"
+	cp "$library" "$work/a b/"
+	RDMA_INTERCEPT_LIBRARY="$work/a b/librdma_intercept.so" check "run: a path that LD_PRELOAD cannot have" \
+		complains 125 'no path with a colon or a space' run true
+	check "run: no collector to ask for the tenant" \
+		complains 125 'no collector at' run --tenant default true
+	PATH=/usr/bin:/bin check "run: errors as JSON" exits 127 -j run nonsense
+	check "run: are a document" is_json
+
+	check "run: with everything" exits 0 run --limit 'qp=10,mr=5' --limit 'host:qp=9;device:rxe0:mr_bytes=1G' \
+		--mode audit --transport embedded --quiet -s "$work/other" -- env
+	check "run: limits" same "$(environment RDMA_INTERCEPT_LIMITS)" \
+		'process:qp=10,mr=5;host:qp=9;device:rxe0:mr_bytes=1G'
+	check "run: mode" same "$(environment RDMA_INTERCEPT_MODE)" audit
+	check "run: transport" same "$(environment RDMA_INTERCEPT_TRANSPORT)" embedded
+	check "run: quiet" same "$(environment RDMA_INTERCEPT_QUIET)" 1
+	check "run: socket" same "$(environment RDMA_COLLECTOR_SOCKET)" "$work/other"
+	check "run: preload" same "$(environment LD_PRELOAD)" "$(realpath "$library")"
+	check "run: without options nothing is set" exits 0 run env
+	check "run: no limits" same "$(environment RDMA_INTERCEPT_LIMITS)" ''
+	check "run: no mode" same "$(environment RDMA_INTERCEPT_MODE)" ''
+	other=$(ldconfig -p | sed -n 's/.*libdl\.so\.2 .*=> //p' | head -1)
+	LD_PRELOAD=$other RDMA_INTERCEPT_LIMITS='host:qp=1;' check "run: what is there already" \
+		exits 0 run --limit qp=2 env
+	check "run: stays behind the library" same "$(environment LD_PRELOAD)" "$(realpath "$library"):$other"
+	check "run: stays before the new limits" same "$(environment RDMA_INTERCEPT_LIMITS)" 'host:qp=1;process:qp=2'
+	check "run: the program's options are its own" exits 0 run env -i "$(command -v echo)" -j --help
+	check "run: as they are" same "$(cat "$work/out")" '-j --help'
+	check "run: and its --" exits 0 run -- echo -- x
+	check "run: as well" same "$(cat "$work/out")" '-- x'
+	mkdir -p "$work/prefix/bin" "$work/prefix/lib"
+	cp "$command" "$work/prefix/bin/"
+	cp "$library" "$work/prefix/lib/"
+	try "$work/prefix/bin/rdma_intercept" run env
+	check "run: the library of the same prefix" \
+		same "$(environment LD_PRELOAD)" "$work/prefix/lib/librdma_intercept.so"
+	check "run: a limit is in force" exits 0 run --limit qp=2 -- "$build/test_global_limit"
+	check "run: and refuses" says err 'qp used 2/2, wanted 1 more, limit of the process'
+	fresh
 }
-for name in "${names[@]}"; do
-	case $name in
-	*' '*) check "completion of '$name'" completes "${name% *} " "${name#* }" ;;
-	*) check "completion of '$name'" completes '' "$name" ;;
-	esac
-done
-check "completion of a part" completes 'sta' status
-check "completion of nothing else" not completes 'sta' run
-check "completion of common options" completes '--' --json --socket --color
-check "completion of no others" not completes '--' --limit
-check "completion of run's options" completes 'run --' --limit --mode --tenant --transport --quiet
-check "completion leaves the program's alone" not completes 'run env -' --json
-check "completion of kinds" completes 'show kind ' qp mr_bytes
-check "completion of limits" completes 'run --limit host:q' qp=
-check "completion of keys" completes 'limit set host ' qp= process.qp=
-check "completion of keys without values" completes 'limit unset host pro' process.qp
-check "completion of sections" completes 'limit get ' host default tenant
-while IFS='|' read -r option value; do
-	check "completion of --$option" completes "run --$option " "$value"
-	check "completion of --$option=" completes "run --$option=" "$value"
-done <<'END'
+
+output_and_escapes() {
+	try sh -c '"$0" show kind >/dev/full' "$command"
+	check "a full device is an error" test "$status" -eq 1
+	check "that is told" says err 'rdma_intercept: the output cannot be written: No space left'
+	try sh -c '"$0" show kind >&-' "$command"
+	check "no output at all is one, too" test "$status" -eq 1
+	try sh -c 'trap "" PIPE; "$0" show kind | true; "$0" -j show kind | true' "$command"
+	check "a reader that has gone is no crash" test "$status" -eq 0
+	try env -i "$command" show kind
+	check "no environment" test "$status" -eq 0
+	try sh -c 'exec 0<&- 2>&-; "$0" status' "$command"
+	check "no standard error" test "$status" -eq 3
+	check "control characters of the user are escaped" complains 2 'no command '"'"'\x1b[31m'"'" $'\e[31m'
+	check "so is what is no UTF-8" complains 2 'no command '"'"'\xff'"'" $'\xff'
+	check "and what turns the writing around" complains 2 '\xe2\x80\xae' $'\u202e'
+	check "letters are not" complains 2 'größe' größe
+	check "no UTF-8 in JSON" exits 2 -j $'\xff'
+	check "is a document" is_json
+}
+
+completion() {
+	for name in "${names[@]}"; do
+		case $name in
+		*' '*) check "completion of '$name'" completes "${name% *} " "${name#* }" ;;
+		*) check "completion of '$name'" completes '' "$name" ;;
+		esac
+	done
+	check "completion of a part" completes 'sta' status
+	check "completion of nothing else" not completes 'sta' run
+	check "completion of common options" completes '--' --json --socket --color
+	check "completion of no others" not completes '--' --limit
+	check "completion of run's options" completes 'run --' --limit --mode --tenant --transport --quiet
+	check "completion leaves the program's alone" not completes 'run env -' --json
+	check "completion of kinds" completes 'show kind ' qp mr_bytes
+	check "completion of limits" completes 'run --limit host:q' qp=
+	check "completion of keys" completes 'limit set host ' qp= process.qp=
+	check "completion of keys without values" completes 'limit unset host pro' process.qp
+	check "completion of sections" completes 'limit get ' host default tenant
+	while IFS='|' read -r option value; do
+		check "completion of --$option" completes "run --$option " "$value"
+		check "completion of --$option=" completes "run --$option=" "$value"
+	done <<'END'
 mode|audit
 transport|embedded
 color|never
 limit|qp=
 match|uid=
 END
-check "completion does not start programs" completes "run touch $work/started -"
-check "really" not test -e "$work/started"
+	check "completion does not start programs" completes "run touch $work/started -"
+	check "really" not test -e "$work/started"
+}
 
 # ---- with a collector
 
-if [ ! -x "$collector" ]; then
-	echo "skipped: $collector is not there, and so nothing was asked of it"
-	finish
-fi
-
-policy=$work/policy.conf
-good_policy() {
-	cat >"$policy" <<-END
-		[host]
-		qp = 100
-		mr_bytes = 1536M
-		device.$device.qp = 50
-		[default]
-		process.qp = 5
-		[tenant ours]
-		match = uid=$(id -u)
-		qp = 4
-		[tenant theirs]
-		match = uid=4000000
-		mode = warn
-	END
+status_and_show() {
+	collector_begin
+	check "status" exits 0 status
+	check "status: the collector" grep -qE "^pid +$collector_pid\$" "$work/out"
+	check "status: its socket" grep -qE "^socket +$work/socket\$" "$work/out"
+	check "status: its policy" grep -qE "^policy +$policy\$" "$work/out"
+	check "status: the columns" grep -qE '^NAME +MODE +PROCS +QP' "$work/out"
+	check "status: a tenant" grep -qE '^ours +enforce +0 +0/4' "$work/out"
+	check "status: another" grep -qE '^theirs +warn +0 ' "$work/out"
+	check "status: bytes for people" says out '0/1.5G'
+	check "status: no colours in a file" not grep -q $'\e' "$work/out"
+	check "status as JSON" answers status
+	check "status: exact bytes" says out '"limit":1610612736'
+	check "status: no limit" says out '"limit":null'
+	for arguments in 'show tenant' 'show tenant ours' 'show process' 'show device' "show device $device" \
+		'show kind qp' 'limit get' 'limit get host' 'limit get default' 'limit get tenant ours' \
+		'tenant list' 'guard status' 'guard status ours' events "explain $$" doctor; do
+		read -ra words <<<"$arguments"
+		check "$arguments" exits 0 "${words[@]}"
+		check "$arguments as JSON" answers "${words[@]}"
+	done
+	check "show: no such tenant" complains 1 "no tenant 'x'" show tenant x
+	check "show: no such process" complains 1 "no process '1'" show process 1
+	check "show: no such device" complains 1 "no device 'x'" show device x
+	check "limit: no such tenant" complains 1 'tenant x' limit get tenant x
+	check "explain: no such process" complains 1 '4000000' explain 4000000
+	check "explain: no such event" complains 1 "1-1" explain 1-1
+	check "doctor: the collector" exits 0 doctor
+	check "doctor: found" grep -qE "^OK +collector +pid $collector_pid" "$work/out"
+	check "doctor: one language" grep -qE '^OK +protocol' "$work/out"
+	check "doctor: the policy" grep -qE "^OK +policy +$policy " "$work/out"
 }
-ready() {
-	"$command" status >/dev/null 2>&1
+
+explain_and_run() {
+	collector_begin
+	check "explain: a process" exits 0 explain $$
+	check "explain: its tenant" grep -qE '^tenant +ours$' "$work/out"
+	check "explain: its rule" grep -qE "^rule +$policy:8: match" "$work/out"
+	check "run: in its tenant" exits 0 run --tenant ours true
+	check "run: not in another" complains 125 "belongs to tenant 'ours', not to 'theirs'" \
+		run --tenant theirs touch "$work/started"
+	check "run: did not start" not test -e "$work/started"
 }
-collector_start() {
-	"$collector" --policy "$policy" >>"$work/collector.log" 2>&1 &
-	collector_pid=$!
-	workers+=("$collector_pid") # ended with them
-	soon ready
+
+changes() {
+	collector_begin
+	check "limit set" exits 0 limit set tenant ours qp=3 process.mr_bytes=2G "device.$device.mr=7"
+	check "limit set: in silence" silent out
+	check "limit get: has them" exits 0 limit get tenant ours
+	check "limit get: in total" grep -qE '^tenant ours +qp +3$' "$work/out"
+	check "limit get: of each process" grep -qE '^tenant ours +process\.mr_bytes +2G$' "$work/out"
+	check "limit get: on a device" grep -qE "^tenant ours +device\\.$device\\.mr +7\$" "$work/out"
+	check "limit get: inherited" grep -qE '^tenant ours +process\.qp +5$' "$work/out"
+	check "limit unset" exits 0 limit unset tenant ours qp process.mr_bytes "device.$device.mr"
+	check "limit get: as in the file" exits 0 limit get tenant ours
+	check "limit get: again" grep -qE '^tenant ours +qp +4$' "$work/out"
+	check "limit get: and no more" not says out mr_bytes
+	check "limit set as JSON" answers limit set host mr=50
+	check "limit set: a key that is none" complains 1 'nonsense' limit set host nonsense=1
+	check "limit set: a value that is none" complains 1 "'x'" limit set host qp=x
+	check "limit set: nobody's" complains 1 "'x'" limit set tenant x qp=1
+	check "limit set: as JSON" exits 1 -j limit set tenant x qp=1
+	check "limit set: a document" is_json
+	check "tenant add" exits 0 tenant add new qp=9 --mode audit --match 'uid=4000001 cgroup=/x*' process.qp=2
+	check "tenant list" exits 0 tenant list
+	check "tenant list: has it" grep -qE '^new +audit +0 +runtime$' "$work/out"
+	check "tenant list: as JSON" answers tenant list
+	check "limit get: its limits" exits 0 limit get tenant new
+	check "limit get: are there" grep -qE '^tenant new +process\.qp +2$' "$work/out"
+	check "tenant add: again" complains 1 "'new'" tenant add new
+	check "tenant add: a bad rule" complains 1 'color' tenant add newer --match color=blue
+	check "tenant remove" exits 0 tenant remove new
+	check "tenant remove: again" complains 1 "'new'" tenant remove new
+	check "completion of tenants" completes 'show tenant ' ours theirs
+	check "completion of devices" completes 'limit set host device.' "device.$device.qp="
 }
-good_policy
-check "the collector starts" collector_start
 
-check "status" exits 0 status
-check "status: the collector" grep -qE "^pid +$collector_pid\$" "$work/out"
-check "status: its socket" grep -qE "^socket +$work/socket\$" "$work/out"
-check "status: its policy" grep -qE "^policy +$policy\$" "$work/out"
-check "status: the columns" grep -qE '^NAME +MODE +PROCS +QP' "$work/out"
-check "status: a tenant" grep -qE '^ours +enforce +0 +0/4' "$work/out"
-check "status: another" grep -qE '^theirs +warn +0 ' "$work/out"
-check "status: bytes for people" says out '0/1.5G'
-check "status: no colours in a file" not grep -q $'\e' "$work/out"
-check "status as JSON" answers status
-check "status: exact bytes" says out '"limit":1610612736'
-check "status: no limit" says out '"limit":null'
-for arguments in 'show tenant' 'show tenant ours' 'show process' 'show device' "show device $device" \
-	'show kind qp' 'limit get' 'limit get host' 'limit get default' 'limit get tenant ours' \
-	'tenant list' 'guard status' 'guard status ours' events "explain $$" doctor; do
-	read -ra words <<<"$arguments"
-	check "$arguments" exits 0 "${words[@]}"
-	check "$arguments as JSON" answers "${words[@]}"
-done
-check "show: no such tenant" complains 1 "no tenant 'x'" show tenant x
-check "show: no such process" complains 1 "no process '1'" show process 1
-check "show: no such device" complains 1 "no device 'x'" show device x
-check "limit: no such tenant" complains 1 'tenant x' limit get tenant x
-check "explain: no such process" complains 1 '4000000' explain 4000000
-check "explain: no such event" complains 1 "1-1" explain 1-1
-check "doctor: the collector" exits 0 doctor
-check "doctor: found" grep -qE "^OK +collector +pid $collector_pid" "$work/out"
-check "doctor: one language" grep -qE '^OK +protocol' "$work/out"
-check "doctor: the policy" grep -qE "^OK +policy +$policy " "$work/out"
-
-check "explain: a process" exits 0 explain $$
-check "explain: its tenant" grep -qE '^tenant +ours$' "$work/out"
-check "explain: its rule" grep -qE "^rule +$policy:8: match" "$work/out"
-check "run: in its tenant" exits 0 run --tenant ours true
-check "run: not in another" complains 125 "belongs to tenant 'ours', not to 'theirs'" \
-	run --tenant theirs touch "$work/started"
-check "run: did not start" not test -e "$work/started"
-
-# -- changes
-check "limit set" exits 0 limit set tenant ours qp=3 process.mr_bytes=2G "device.$device.mr=7"
-check "limit set: in silence" silent out
-check "limit get: has them" exits 0 limit get tenant ours
-check "limit get: in total" grep -qE '^tenant ours +qp +3$' "$work/out"
-check "limit get: of each process" grep -qE '^tenant ours +process\.mr_bytes +2G$' "$work/out"
-check "limit get: on a device" grep -qE "^tenant ours +device\\.$device\\.mr +7\$" "$work/out"
-check "limit get: inherited" grep -qE '^tenant ours +process\.qp +5$' "$work/out"
-check "limit unset" exits 0 limit unset tenant ours qp process.mr_bytes "device.$device.mr"
-check "limit get: as in the file" exits 0 limit get tenant ours
-check "limit get: again" grep -qE '^tenant ours +qp +4$' "$work/out"
-check "limit get: and no more" not says out mr_bytes
-check "limit set as JSON" answers limit set host mr=50
-check "limit set: a key that is none" complains 1 'nonsense' limit set host nonsense=1
-check "limit set: a value that is none" complains 1 "'x'" limit set host qp=x
-check "limit set: nobody's" complains 1 "'x'" limit set tenant x qp=1
-check "limit set: as JSON" exits 1 -j limit set tenant x qp=1
-check "limit set: a document" is_json
-check "tenant add" exits 0 tenant add new qp=9 --mode audit --match 'uid=4000001 cgroup=/x*' process.qp=2
-check "tenant list" exits 0 tenant list
-check "tenant list: has it" grep -qE '^new +audit +0 +runtime$' "$work/out"
-check "tenant list: as JSON" answers tenant list
-check "limit get: its limits" exits 0 limit get tenant new
-check "limit get: are there" grep -qE '^tenant new +process\.qp +2$' "$work/out"
-check "tenant add: again" complains 1 "'new'" tenant add new
-check "tenant add: a bad rule" complains 1 'color' tenant add newer --match color=blue
-check "tenant remove" exits 0 tenant remove new
-check "tenant remove: again" complains 1 "'new'" tenant remove new
-check "completion of tenants" completes 'show tenant ' ours theirs
-check "completion of devices" completes 'limit set host device.' "device.$device.qp="
-
-# -- reloading
-check "reload" exits 0 reload
-check "reload: what is in force" says out "$policy: in force"
-check "reload: as JSON" answers reload
-echo 'nonsense' >>"$policy"
-check "reload: a bad file" complains 1 "$policy:" reload
-check "status: says why" exits 0 status
-check "status: by file and line" grep -qE "^problem +$policy:[0-9]+: " "$work/out"
-check "status: a problem as JSON" answers status
-check "doctor: fails" exits 1 doctor
-check "doctor: by file and line" grep -qE "^FAIL +policy +$policy:[0-9]+: " "$work/out"
-good_policy
-check "reload: put right" exits 0 reload
-
-# -- processes
-fresh
-worker_start one
-for _ in 1 2 3 4; do
-	check "a QP" ask one qp ok
-done
-check "one more is refused" ask one qp refused
-pid=${pid_one:?}
-check "status: full" exits 0 status
-check "status: is marked" grep -qE '^ours +enforce +1 .* !! 4/4' "$work/out"
-check "status: as JSON" answers status
-check "show process" exits 0 show process
-check "show process: a line" grep -qE "^ *$pid +test_shm_versio +$(id -u) +ours +enforce " "$work/out"
-check "show process: as JSON" answers show process
-check "show process: one" exits 0 show process "$pid"
-check "show process: what it holds" grep -qE '^ +qp +4 ' "$work/out"
-check "show process: where" grep -qE "^$device +qp +4 " "$work/out"
-check "show process: one as JSON" answers show process "$pid"
-check "show kind: who" exits 0 show kind qp
-check "show kind: the tenant" grep -qE '^ours +enforce +1 +4 +4 +4 +4 +5 +1 +!!$' "$work/out"
-check "show kind: the process" grep -qE "^ *$pid +test_shm_versio .* ours +enforce +4 " "$work/out"
-check "show kind: as JSON" answers show kind qp
-check "show device: who" exits 0 show device "$device"
-check "show device: the process" grep -qE "^ *$pid +test_shm_versio" "$work/out"
-check "show device: as JSON" answers show device "$device"
-check "events" exits 0 events
-check "events: joined" grep -qE " joined +ours +$pid " "$work/out"
-check "events: refused" grep -qE " refused +ours +$pid +$device +qp used 4/4, wanted 1 more, limit of the tenant, event $pid-1\$" "$work/out"
-check "events: as JSON" answers events
-check "events: with an id" says out "\"id\":\"$pid-1\""
-check "explain: an event" exits 0 explain "$pid-1"
-check "explain: what" says out 'qp used 4/4, wanted 1 more, limit of the tenant'
-check "explain: by whom" says out 'Refused by the library.'
-check "explain: what to do" says out 'rdma_intercept limit set tenant ours qp=5'
-check "explain: as JSON" answers explain "$pid-1"
-check "completion of processes" completes 'explain ' "$pid"
-
-"$command" -j events -f >"$work/follow" 2>"$work/follow.err" &
-follower=$!
-workers+=("$follower")
-check "events -f: the past" soon grep -qF "\"id\":\"$pid-1\"" "$work/follow"
-check "what was advised" exits 0 limit set tenant ours qp=5
-check "helps" ask one qp ok
-check "events -f: the news" soon grep -qF '"type":"limits"' "$work/follow"
-worker_end one quit
-check "events -f: the end" soon grep -qF '"type":"left"' "$work/follow"
-cat "$work/follow" >>"$documents"
-check "events -f: an object per line" not grep -qvE '^\{"sequence":[0-9]+,.*\}$' "$work/follow"
-kill "$follower"
-"$command" events -f >"$work/follow.text" 2>&1 &
-follower=$!
-workers+=("$follower")
-check "events -f: for people" soon grep -qE ' left +ours +' "$work/follow.text"
-
-# -- what the kernel has
-monitor=$RDMA_MONITOR_DIRECTORY
-counts() {
-	"$build/tests/kernel_file" "$monitor" "$@"
+reloading() {
+	collector_begin
+	check "reload" exits 0 reload
+	check "reload: what is in force" says out "$policy: in force"
+	check "reload: as JSON" answers reload
+	echo 'nonsense' >>"$policy"
+	check "reload: a bad file" complains 1 "$policy:" reload
+	check "status: says why" exits 0 status
+	check "status: by file and line" grep -qE "^problem +$policy:[0-9]+: " "$work/out"
+	check "status: a problem as JSON" answers status
+	check "doctor: fails" exits 1 doctor
+	check "doctor: by file and line" grep -qE "^FAIL +policy +$policy:[0-9]+: " "$work/out"
+	good_policy
+	check "reload: put right" exits 0 reload
 }
-check "status: no monitor" exits 0 status
-check "status: says so" grep -qE "^monitor +none; $monitor: no rdma_monitor" "$work/out"
-check "doctor: no monitor" exits 0 doctor
-check "doctor: what to do" grep -qE '^WARN +monitor +.*no rdma_monitor.*start it with: rdma_monitor --keep$' "$work/out"
-check "doctor: as JSON" answers doctor
-worker_start two
-check "a guarded QP" ask two qp ok
-pid=${pid_two:?}
-sleep 1000 &
-bare=$!
-workers+=("$bare")
-check "a monitor that has nothing to tell" counts 1
-watched() {
-	exits 0 status && grep -qE "^monitor +$1\$" "$work/out"
-}
-check "status: its mode" soon watched fentry
-check "doctor: watched" exits 0 doctor
-check "doctor: by what" grep -qE '^OK +monitor +the kernel is watched by fentry$' "$work/out"
-check "a monitor that sees more" counts 1 "$bare" "$device" raw qp 7 "$bare" "$device" raw mr_bytes 3145728 \
-	"$pid" "$device" worker qp 4
-check "status: one is uncovered" soon watched 'fentry, 1 uncovered.*'
-check "status: and one drifts" soon watched 'fentry, 1 uncovered, 1 drifting'
-check "status: whose" grep -qE '^ours +enforce +1 .* 1/5 \(11\).* UNCOVERED, DRIFT$' "$work/out"
-check "status: the host" grep -qE '^ +1 .* 1/100 \(11\)' "$work/out"
-check "status: as JSON" answers status
-check "status: the monitor in it" says out '"monitor":{"mode":"fentry","problem":null,"uncovered":1,"drifting":1,"lost_objects":0,"lost_rows":0,"observed":["ctx",'
-check "status: the state in it" says out '"state":["uncovered","drift"]'
-check "show process: both" exits 0 show process
-check "show process: uncovered" grep -qE "^ *$bare +raw +$(id -u) +ours +enforce .* 0/5 \(7\) .*0 \(3M\).* UNCOVERED\$" "$work/out"
-check "show process: drift" grep -qE "^ *$pid +test_shm_versio .* 1/5 \(4\) .* DRIFT\$" "$work/out"
-check "show process: as JSON" answers show process
-check "show process: states" says out '"state":["uncovered"]'
-check "show process: one" exits 0 show process "$pid"
-check "show process: titles" grep -qE '^DEVICE +KIND +USED +KERNEL +DRIFT +LEASED' "$work/out"
-check "show process: beside each other" grep -qE '^ +qp +1 +4 +\+3 ' "$work/out"
-check "show process: on the device" grep -qE "^$device +qp +1 +4 " "$work/out"
-check "show process: one as JSON" answers show process "$pid"
-check "show process: exactly" says out '"qp":{"used":1,"kernel":4,"drift":3,'
-check "show process: an uncovered one" exits 0 show process "$bare"
-check "show process: its bytes" grep -qE "^$device +mr_bytes +0 +3M " "$work/out"
-check "show tenant: the sum" exits 0 show tenant ours
-check "show tenant: and what differs" grep -qE '^ +qp +1 +11 +\+3 ' "$work/out"
-check "show kind: the largest first" exits 0 show kind qp
-first_process() {
-	grep -A1 '^ *PID ' "$work/out" | grep -qE "^ *$1 "
-}
-check "show kind: the uncovered one" first_process "$bare"
-check "show device: what is there" exits 0 show device "$device"
-check "show device: who" grep -qE "^ *$bare +raw .* 0/?[^ ]* \(7\).* UNCOVERED\$" "$work/out"
-check "show device: as JSON" answers show device "$device"
-check "events: uncovered" exits 0 events
-check "events: why" grep -qE " uncovered +ours +$bare +- +raw: the library is not loaded\$" "$work/out"
-check "events: drift" grep -qE " drift +ours +$pid +- +the kernel has more or less than the books: .*qp \+3" "$work/out"
-check "events: as JSON" answers events
-check "doctor: uncovered" exits 0 doctor
-check "doctor: how many" grep -qE '^WARN +monitor +watching by fentry; processes uncovered: 1, drifting: 1; ' "$work/out"
-check "a monitor that lost something" counts lost
-check "status: as well" soon watched 'fentry, 7 objects lost'
-check "doctor: that is bad" exits 1 doctor
-check "doctor: and why" grep -qE '^FAIL +monitor +watching by fentry, and 7 objects found no room' "$work/out"
-rm -r "$monitor"
-check "no monitor any more" soon watched "none; $monitor: no rdma_monitor is loaded"
-check "show process: no column then" exits 0 show process "$pid"
-check "show process: not even a title" not says out KERNEL
-check "show process: null in JSON" answers show process "$pid"
-check "show process: indeed" says out '"qp":{"used":1,"kernel":null,"drift":null,'
-worker_end two quit
-kill "$bare"
 
-# -- what the kernel refuses
-guests=$RDMA_COLLECTOR_CGROUPS/guests
-mkdir "$guests" "$RDMA_COLLECTOR_DEVICES/$device"
-# guarded text: so the status of the tenant ends
-guarded() {
-	exits 0 guard status && grep -qE "^guests +(yes|no) +.* $1\$" "$work/out"
+processes() {
+	collector_begin
+	worker_start one
+	for _ in 1 2 3 4; do
+		check "a QP" ask one qp ok
+	done
+	check "one more is refused" ask one qp refused
+	pid=${pid_one:?}
+	check "status: full" exits 0 status
+	check "status: is marked" grep -qE '^ours +enforce +1 .* !! 4/4' "$work/out"
+	check "status: as JSON" answers status
+	check "show process" exits 0 show process
+	check "show process: a line" grep -qE "^ *$pid +test_shm_versio +$(id -u) +ours +enforce " "$work/out"
+	check "show process: as JSON" answers show process
+	check "show process: one" exits 0 show process "$pid"
+	check "show process: what it holds" grep -qE '^ +qp +4 ' "$work/out"
+	check "show process: where" grep -qE "^$device +qp +4 " "$work/out"
+	check "show process: one as JSON" answers show process "$pid"
+	check "show kind: who" exits 0 show kind qp
+	check "show kind: the tenant" grep -qE '^ours +enforce +1 +4 +4 +4 +4 +5 +1 +!!$' "$work/out"
+	check "show kind: the process" grep -qE "^ *$pid +test_shm_versio .* ours +enforce +4 " "$work/out"
+	check "show kind: as JSON" answers show kind qp
+	check "show device: who" exits 0 show device "$device"
+	check "show device: the process" grep -qE "^ *$pid +test_shm_versio" "$work/out"
+	check "show device: as JSON" answers show device "$device"
+	check "events" exits 0 events
+	check "events: joined" grep -qE " joined +ours +$pid " "$work/out"
+	check "events: refused" grep -qE " refused +ours +$pid +$device +qp used 4/4, wanted 1 more, limit of the tenant, event $pid-1\$" "$work/out"
+	check "events: as JSON" answers events
+	check "events: with an id" says out "\"id\":\"$pid-1\""
+	check "explain: an event" exits 0 explain "$pid-1"
+	check "explain: what" says out 'qp used 4/4, wanted 1 more, limit of the tenant'
+	check "explain: by whom" says out 'Refused by the library.'
+	check "explain: what to do" says out 'rdma_intercept limit set tenant ours qp=5'
+	check "explain: as JSON" answers explain "$pid-1"
+	check "completion of processes" completes 'explain ' "$pid"
+	worker_end one quit
 }
-check "guard: nobody is" exits 0 guard status
-check "guard: says so" grep -qE '^ours +no .* off$' "$work/out"
-check "doctor: nothing to say of it" exits 0 doctor
-check "doctor: indeed" not grep -qE '^[A-Z]+ +guard' "$work/out"
-check "guard: no such tenant" complains 1 "no tenant 'guests'" guard status guests
-check "guard on: no such tenant" complains 1 "'guests'" guard on guests
-check "guard: a tenant" exits 0 tenant add guests --match 'cgroup=/guests' qp=4
-check "guard on" exits 0 guard on guests
-check "guard on: in silence" silent out
-check "guard on: as JSON" answers guard on guests
-check "guard on: what it was" says out '{"sections":["tenant guests"]}'
-check "guard: no monitor" guarded "not guarded: $monitor: no rdma_monitor is loaded"
-check "guard: as JSON" answers guard status
-check "guard: a word for it" says out '"guarantee":"none","reason":"'
-check "doctor: not guarded" exits 0 doctor
-check "doctor: why" grep -qE '^WARN +guard +1 of 1 tenants .* guests: .*no rdma_monitor' "$work/out"
-touch "$guests/rdma.max"
-check "guard: a limit for it" exits 0 limit set tenant guests ctx=2
-check "guard: rdma.max" guarded "rdma.max only: $monitor: no rdma_monitor is loaded"
-check "guard: what it has" grep -qx "$device hca_handle=2 hca_object=max" "$guests/rdma.max"
-check "a guard" "$build/tests/daemon_guards" files "$monitor" 4000009
-check "guard: in the kernel" soon guarded 'in the kernel'
-check "guard: how" grep -qE '^ways +ioctl, compat$' "$work/out"
-check "guard: what is left out" says out 'by the library only: ctx'
-check "guard: and what else" says out 'guard_writes = on in [host]'
-check "guard: one" exits 0 guard status guests
-check "guard: its kinds" grep -qE '^qp +yes +0 +4 +0 +0$' "$work/out"
-check "guard: one as JSON" answers guard status guests
-check "guard: its guarantee" says out '"guarantee":"kernel","reason":null'
-check "guard: its limit" says out '"qp":{"guarded":true,"used":0,"limit":4,"refused":0,"overrun":0}'
-check "doctor: guarded" exits 0 doctor
-check "doctor: by the kernel" grep -qE '^OK +guard +tenants that the kernel guards: 1; not against write' "$work/out"
-check "events: of the guard" exits 0 events
-check "events: by whom" grep -qE ' refused +guests +4000009 +- +intruder: refused in the kernel: qp used 4/4, .* event 4000009-1$' "$work/out"
-check "explain: in the kernel" exits 0 explain 4000009-1
-check "explain: whose guard" says out 'Refused in the kernel (guard of tenant guests).'
-check "explain: what helps" says out 'rdma_intercept limit set tenant guests qp=5'
-check "explain: as JSON" answers explain 4000009-1
-check "explain: the ring" says out '"ring":"kernel"'
-check "guard off" exits 0 guard off guests
-check "guard: off" guarded off
-check "guard: rdma.max is wide again" grep -qx "$device hca_handle=max hca_object=max" "$guests/rdma.max"
-check "completion of guarded tenants" completes 'guard on guests ' ours guests
-check "guard: the tenant goes" exits 0 tenant remove guests
-rm -r "$monitor"
 
-# -- names that are no names
-evil=$'\e[31m"red"'
-ln -s "$build/test_shm_version" "$work/$evil"
-mkfifo "$work/evil.in"
-LD_PRELOAD=$preload "$work/$evil" --worker <"$work/evil.in" >"$work/evil.out" 2>&1 &
-workers+=("$!")
-exec {evil_fd}>"$work/evil.in"
-echo qp >&"$evil_fd"
-check "a program with a bad name" soon grep -q ok "$work/evil.out"
-check "show process: with it" exits 0 show process
-check "show process: escaped" says out '\x1b[31m"red"'
-check "show process: no escape" not grep -q $'\e' "$work/out"
-check "show process: as JSON" answers show process
-check "show process: escaped there, too" says out '\u001B[31m\"red\"'
+follow_events() {
+	collector_begin
+	worker_start one
+	for _ in 1 2 3 4; do
+		check "a QP" ask one qp ok
+	done
+	check "one more is refused" ask one qp refused
+	pid=${pid_one:?}
+	background "$command" -j events -f >"$work/follow" 2>"$work/follow.err" &
+	follower=$!
+	workers+=("$follower")
+	check "events -f: the past" eventually grep -qF "\"id\":\"$pid-1\"" "$work/follow"
+	check "what was advised" exits 0 limit set tenant ours qp=5
+	check "helps" ask one qp ok
+	check "events -f: the news" eventually grep -qF '"type":"limits"' "$work/follow"
+	worker_end one quit
+	check "events -f: the end" eventually grep -qF '"type":"left"' "$work/follow"
+	cat "$work/follow" >>"$documents"
+	check "events -f: an object per line" not grep -qvE '^\{"sequence":[0-9]+,.*\}$' "$work/follow"
+	kill "$follower"
+	background "$command" events -f >"$work/follow.text" 2>&1 &
+	follower=$!
+	workers+=("$follower")
+	check "events -f: for people" eventually grep -qE ' left +ours +' "$work/follow.text"
 
-# -- terminals
-if command -v script >/dev/null; then
-	limit_all() {
-		"$command" limit set tenant ours qp=1
-	}
-	check "a limit that is reached" limit_all
-	in_terminal 200 status
-	check "terminal: red where it is full" grep -q $'\e\\[31m!! 1/1\e\\[m' "$work/screen"
-	check "terminal: a table" grep -q '^NAME ' "$work/screen"
-	in_terminal 200 --color=never status
-	check "terminal: no colours if not wanted" not grep -q $'\e\\[3' "$work/screen"
-	NO_COLOR=1 in_terminal 200 status
-	check "terminal: NO_COLOR" not grep -q $'\e\\[3' "$work/screen"
-	NO_COLOR=1 in_terminal 200 --color always status
-	check "terminal: unless asked for" grep -q $'\e\\[3' "$work/screen"
-	in_terminal 20 status
-	check "narrow terminal: a list" grep -qE '^name +ours' "$work/screen"
-	check "narrow terminal: with what the table has" grep -q '!! 1/1' "$work/screen"
-	check "narrow terminal: in place of it" not grep -q '^NAME ' "$work/screen"
-	in_terminal 1 doctor
-	check "the narrowest terminal" grep -q 'library' "$work/screen"
+	collector_end
+	check "events -f: ends with the collector" eventually not kill -0 "$follower" 2>/dev/null
+	status=0
+	wait "$follower" || status=$?
+	check "events -f: and says so" test "$status" -eq 3
+	check "nobody listens" complains 3 'no collector at' status
+	check "doctor: a stale socket" exits 1 doctor
+	check "doctor: says so" grep -qE '^FAIL +socket +.* is stale' "$work/out"
+}
+
+what_the_kernel_has() {
+	collector_begin
+	check "status: no monitor" exits 0 status
+	check "status: says so" grep -qE "^monitor +none; $monitor: no rdma_monitor" "$work/out"
+	check "doctor: no monitor" exits 0 doctor
+	check "doctor: what to do" grep -qE '^WARN +monitor +.*no rdma_monitor.*start it with: rdma_monitor --keep$' "$work/out"
+	check "doctor: as JSON" answers doctor
+	worker_start two
+	check "a guarded QP" ask two qp ok
+	pid=${pid_two:?}
+	background sleep 1000 &
+	bare=$!
+	workers+=("$bare")
+	check "a monitor that has nothing to tell" counts 1
+	check "status: its mode" eventually watched fentry
+	check "doctor: watched" exits 0 doctor
+	check "doctor: by what" grep -qE '^OK +monitor +the kernel is watched by fentry$' "$work/out"
+	check "a monitor that sees more" counts 1 "$bare" "$device" raw qp 7 "$bare" "$device" raw mr_bytes 3145728 \
+		"$pid" "$device" worker qp 4
+	check "status: one is uncovered" eventually watched 'fentry, 1 uncovered.*'
+	check "status: and one drifts" eventually watched 'fentry, 1 uncovered, 1 drifting'
+	check "status: whose" grep -qE '^ours +enforce +1 .* 1/4 \(11\).* UNCOVERED, DRIFT$' "$work/out"
+	check "status: the host" grep -qE '^ +1 .* 1/100 \(11\)' "$work/out"
+	check "status: as JSON" answers status
+	check "status: the monitor in it" says out '"monitor":{"mode":"fentry","problem":null,"uncovered":1,"drifting":1,"lost_objects":0,"lost_rows":0,"observed":["ctx",'
+	check "status: the state in it" says out '"state":["uncovered","drift"]'
+	check "show process: both" exits 0 show process
+	check "show process: uncovered" grep -qE "^ *$bare +raw +$(id -u) +ours +enforce .* 0/5 \(7\) .*0 \(3M\).* UNCOVERED\$" "$work/out"
+	check "show process: drift" grep -qE "^ *$pid +test_shm_versio .* 1/5 \(4\) .* DRIFT\$" "$work/out"
+	check "show process: as JSON" answers show process
+	check "show process: states" says out '"state":["uncovered"]'
+	check "show process: one" exits 0 show process "$pid"
+	check "show process: titles" grep -qE '^DEVICE +KIND +USED +KERNEL +DRIFT +LEASED' "$work/out"
+	check "show process: beside each other" grep -qE '^ +qp +1 +4 +\+3 ' "$work/out"
+	check "show process: on the device" grep -qE "^$device +qp +1 +4 " "$work/out"
+	check "show process: one as JSON" answers show process "$pid"
+	check "show process: exactly" says out '"qp":{"used":1,"kernel":4,"drift":3,'
+	check "show process: an uncovered one" exits 0 show process "$bare"
+	check "show process: its bytes" grep -qE "^$device +mr_bytes +0 +3M " "$work/out"
+	check "show tenant: the sum" exits 0 show tenant ours
+	check "show tenant: and what differs" grep -qE '^ +qp +1 +11 +\+3 ' "$work/out"
+	check "show kind: the largest first" exits 0 show kind qp
+	check "show kind: the uncovered one" first_process "$bare"
+	check "show device: what is there" exits 0 show device "$device"
+	check "show device: who" grep -qE "^ *$bare +raw .* 0/?[^ ]* \(7\).* UNCOVERED\$" "$work/out"
+	check "show device: as JSON" answers show device "$device"
+	check "events: uncovered" exits 0 events
+	check "events: why" grep -qE " uncovered +ours +$bare +- +raw: the library is not loaded\$" "$work/out"
+	check "events: drift" grep -qE " drift +ours +$pid +- +the kernel has more or less than the books: .*qp \+3" "$work/out"
+	check "events: as JSON" answers events
+	check "doctor: uncovered" exits 0 doctor
+	check "doctor: how many" grep -qE '^WARN +monitor +watching by fentry; processes uncovered: 1, drifting: 1; ' "$work/out"
+	check "a monitor that lost something" counts lost
+	check "status: as well" eventually watched 'fentry, 7 objects lost'
+	check "doctor: that is bad" exits 1 doctor
+	check "doctor: and why" grep -qE '^FAIL +monitor +watching by fentry, and 7 objects found no room' "$work/out"
+	rm -r "$monitor"
+	check "no monitor any more" eventually watched "none; $monitor: no rdma_monitor is loaded"
+	check "show process: no column then" exits 0 show process "$pid"
+	check "show process: not even a title" not says out KERNEL
+	check "show process: null in JSON" answers show process "$pid"
+	check "show process: indeed" says out '"qp":{"used":1,"kernel":null,"drift":null,'
+	worker_end two quit
+	kill "$bare"
+}
+
+what_the_kernel_refuses() {
+	collector_begin
+	guests=$RDMA_COLLECTOR_CGROUPS/guests
+	mkdir "$guests" "$RDMA_COLLECTOR_DEVICES/$device"
+	check "guard: nobody is" exits 0 guard status
+	check "guard: says so" grep -qE '^ours +no .* off$' "$work/out"
+	check "doctor: nothing to say of it" exits 0 doctor
+	check "doctor: indeed" not grep -qE '^[A-Z]+ +guard' "$work/out"
+	check "guard: no such tenant" complains 1 "no tenant 'guests'" guard status guests
+	check "guard on: no such tenant" complains 1 "'guests'" guard on guests
+	check "guard: a tenant" exits 0 tenant add guests --match 'cgroup=/guests' qp=4
+	check "guard on" exits 0 guard on guests
+	check "guard on: in silence" silent out
+	check "guard on: as JSON" answers guard on guests
+	check "guard on: what it was" says out '{"sections":["tenant guests"]}'
+	check "guard: no monitor" guarded "not guarded: $monitor: no rdma_monitor is loaded"
+	check "guard: as JSON" answers guard status
+	check "guard: a word for it" says out '"guarantee":"none","reason":"'
+	check "doctor: not guarded" exits 0 doctor
+	check "doctor: why" grep -qE '^WARN +guard +1 of 1 tenants .* guests: .*no rdma_monitor' "$work/out"
+	touch "$guests/rdma.max"
+	check "guard: a limit for it" exits 0 limit set tenant guests ctx=2
+	check "guard: rdma.max" guarded "rdma.max only: $monitor: no rdma_monitor is loaded"
+	check "guard: what it has" grep -qx "$device hca_handle=2 hca_object=max" "$guests/rdma.max"
+	check "a guard" "$build/tests/daemon_guards" files "$monitor" 4000009
+	check "guard: in the kernel" eventually guarded 'in the kernel'
+	check "guard: how" grep -qE '^ways +ioctl, compat$' "$work/out"
+	check "guard: what is left out" says out 'by the library only: ctx'
+	check "guard: and what else" says out 'guard_writes = on in [host]'
+	check "a guard that counted" "$build/tests/daemon_guards" counts "$monitor"
+	check "guard: one" exits 0 guard status guests
+	check "guard: its kinds" grep -qE '^qp +yes +3 +4 +2 +1$' "$work/out"
+	check "guard: one as JSON" answers guard status guests
+	check "guard: its guarantee" says out '"guarantee":"kernel","reason":null'
+	check "guard: its limit" says out '"qp":{"guarded":true,"used":3,"limit":4,"refused":2,"overrun":1}'
+	check "doctor: guarded" exits 0 doctor
+	check "doctor: by the kernel" grep -qE '^OK +guard +tenants that the kernel guards: 1; not against write' "$work/out"
+	check "events: of the guard" exits 0 events
+	check "events: by whom" grep -qE ' refused +guests +4000009 +- +intruder: refused in the kernel: qp used 4/4, .* event 4000009-1$' "$work/out"
+	check "explain: in the kernel" exits 0 explain 4000009-1
+	check "explain: whose guard" says out 'Refused in the kernel (guard of tenant guests).'
+	check "explain: what helps" says out 'rdma_intercept limit set tenant guests qp=5'
+	check "explain: as JSON" answers explain 4000009-1
+	check "explain: the ring" says out '"ring":"kernel"'
+	check "guard off" exits 0 guard off guests
+	check "guard: off" guarded off
+	check "guard: rdma.max is wide again" grep -qx "$device hca_handle=max hca_object=max" "$guests/rdma.max"
+	check "completion of guarded tenants" completes 'guard on guests ' ours guests
+	check "guard: the tenant goes" exits 0 tenant remove guests
+	rm -r "$monitor"
+}
+
+bad_names_and_terminals() {
+	collector_begin
+	evil=$'\e[31m"red"'
+	ln -s "$build/test_shm_version" "$work/$evil"
+	mkfifo "$work/evil.in"
+	background env LD_PRELOAD="$preload" "$work/$evil" --worker <"$work/evil.in" >"$work/evil.out" 2>&1 &
+	workers+=("$!")
+	exec {evil_fd}>"$work/evil.in"
+	echo qp >&"$evil_fd"
+	check "a program with a bad name" eventually grep -q ok "$work/evil.out"
+	check "show process: with it" exits 0 show process
+	check "show process: escaped" says out '\x1b[31m"red"'
+	check "show process: no escape" not grep -q $'\e' "$work/out"
+	check "show process: as JSON" answers show process
+	check "show process: escaped there, too" says out '\u001B[31m\"red\"'
+
+	if command -v script >/dev/null; then
+		limit_all() {
+			"$command" limit set tenant ours qp=1
+		}
+		check "a limit that is reached" limit_all
+		in_terminal 200 status
+		check "terminal: red where it is full" grep -q $'\e\\[31m!! 1/1\e\\[m' "$work/screen"
+		check "terminal: a table" grep -q '^NAME ' "$work/screen"
+		in_terminal 200 --color=never status
+		check "terminal: no colours if not wanted" not grep -q $'\e\\[3' "$work/screen"
+		NO_COLOR=1 in_terminal 200 status
+		check "terminal: NO_COLOR" not grep -q $'\e\\[3' "$work/screen"
+		NO_COLOR=1 in_terminal 200 --color always status
+		check "terminal: unless asked for" grep -q $'\e\\[3' "$work/screen"
+		in_terminal 20 status
+		check "narrow terminal: a list" grep -qE '^name +ours' "$work/screen"
+		check "narrow terminal: with what the table has" grep -q '!! 1/1' "$work/screen"
+		check "narrow terminal: in place of it" not grep -q '^NAME ' "$work/screen"
+		in_terminal 1 doctor
+		check "the narrowest terminal" grep -q 'library' "$work/screen"
+	else
+		echo "skipped: script is not installed; terminals were not tried"
+	fi
+	check "--color=always" exits 0 --color=always status
+	check "has colours" grep -q $'\e\\[31m' "$work/out"
+	exec {evil_fd}>&-
+}
+
+other_users() {
+	collector_begin
+	if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
+		as_nobody() {
+			try setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+		}
+		as_nobody "$command" limit set host qp=1
+		check "others may not change" test "$status" -eq 4
+		check "and hear so" says err 'rdma_intercept: SET_LIMIT is for root'
+		as_nobody "$command" status
+		check "but may look" test "$status" -eq 0
+		mkdir -m 777 "$work/theirs"
+		setpriv --reuid=65534 --regid=65534 --clear-groups --pdeathsig KILL "$collector" --policy "$policy" \
+			--socket "$work/theirs/socket" --state "$work/theirs/state" >>"$work/collector.log" 2>&1 &
+		theirs=$!
+		workers+=("$theirs")
+		check "their server starts" eventually test -S "$work/theirs/socket"
+		check "the server of another is not trusted" complains 4 'uid 65534' -s "$work/theirs/socket" status
+		check "doctor: nor there" exits 1 -s "$work/theirs/socket" doctor
+		check "doctor: says whose it is" grep -qE '^FAIL +socket +.* belongs to user 65534' "$work/out"
+		kill "$theirs"
+		wait "$theirs" || true
+	else
+		echo "skipped: not root, or no setpriv; other users were not tried"
+	fi
+}
+
+# Every field of every document that the other cases saw; alone it has nothing to compare.
+json_reference() {
+	if [ ! -s "$documents" ]; then
+		echo "skipped: no other case ran"
+		return
+	fi
+	grep -oE '"[a-z_]+":' "$documents" | tr -d '":' | sort -u >"$work/fields"
+	check "there were documents" test "$(wc -l <"$work/fields")" -gt 50
+	while read -r field; do
+		grep -q "^KIND($field," "$sources/src/ledger/kinds.def" ||
+			check "docs/json.md has '$field'" grep -q "\`$field\`" "$sources/docs/json.md"
+	done <"$work/fields"
+}
+
+cases="usage_errors help_and_version no_collector check_policy doctor run_programs
+	output_and_escapes completion"
+if [ -x "$collector" ]; then
+	cases+=" status_and_show explain_and_run changes reloading processes follow_events
+		what_the_kernel_has what_the_kernel_refuses bad_names_and_terminals other_users"
 else
-	echo "skipped: script is not installed; terminals were not tried"
+	echo "skipped: $collector is missing, and so are the cases that need it" >&2
 fi
-check "--color=always" exits 0 --color=always status
-check "has colours" grep -q $'\e\\[31m' "$work/out"
-exec {evil_fd}>&-
-
-# -- those who may not
-if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
-	as_nobody() {
-		try setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
-	}
-	as_nobody "$command" limit set host qp=1
-	check "others may not change" test "$status" -eq 4
-	check "and hear so" says err 'rdma_intercept: SET_LIMIT is for root'
-	as_nobody "$command" status
-	check "but may look" test "$status" -eq 0
-	mkdir -m 777 "$work/theirs"
-	setpriv --reuid=65534 --regid=65534 --clear-groups "$collector" --policy "$policy" \
-		--socket "$work/theirs/socket" --state "$work/theirs/state" >>"$work/collector.log" 2>&1 &
-	theirs=$!
-	workers+=("$theirs")
-	soon test -S "$work/theirs/socket"
-	check "the server of another is not trusted" complains 4 'uid 65534' -s "$work/theirs/socket" status
-	check "doctor: nor there" exits 1 -s "$work/theirs/socket" doctor
-	check "doctor: says whose it is" grep -qE '^FAIL +socket +.* belongs to user 65534' "$work/out"
-	kill "$theirs"
-	wait "$theirs"
-else
-	echo "skipped: not root, or no setpriv; other users were not tried"
-fi
-
-# -- the end
-kill -KILL "$collector_pid"
-wait "$collector_pid" 2>/dev/null
-check "events -f: ends with the collector" soon not kill -0 "$follower" 2>/dev/null
-status=0
-wait "$follower" || status=$?
-check "events -f: and says so" test "$status" -eq 3
-check "nobody listens" complains 3 'no collector at' status
-check "doctor: a stale socket" exits 1 doctor
-check "doctor: says so" grep -qE '^FAIL +socket +.* is stale' "$work/out"
-
-# ---- the reference of the documents
-
-grep -oE '"[a-z_]+":' "$documents" | tr -d '":' | sort -u >"$work/fields"
-check "there were documents" test "$(wc -l <"$work/fields")" -gt 50
-while read -r field; do
-	grep -q "^KIND($field," "$sources/src/ledger/kinds.def" ||
-		check "docs/json.md has '$field'" grep -q "\`$field\`" "$sources/docs/json.md"
-done <"$work/fields"
-
-finish
+run_cases "$cases json_reference" "$@"

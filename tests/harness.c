@@ -367,7 +367,7 @@ static void killed(int number)
 
 static int drive(void (*driver)(void))
 {
-	static const int deadly[] = { SIGHUP, SIGINT, SIGTERM, SIGABRT };
+	static const int deadly[] = { SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGABRT };
 	const char *temporary = getenv("TMPDIR");
 	char base[64];
 

@@ -31,7 +31,7 @@ __attribute__((format(printf, 5, 6))) bool check_one(bool good, const char *file
 		bool good_;                                                                        \
 		while (!(good_ = (condition)) && waiting_goes_on(&waiting_))                       \
 			;                                                                          \
-		CHECK(good_, __VA_ARGS__);                                                         \
+		check_one(good_, __FILE__, __LINE__, #condition, " " __VA_ARGS__);                 \
 	})
 
 /* The same, and the driver or scenario stops here if the wait fails: the rest needs it. */

@@ -3,31 +3,26 @@
 # A process inside its lease asks nobody: charges and refunds make no system call, of
 # the ledger alone and of a whole program under the library. What a pair of them costs
 # is counted in instructions, by callgrind: the same number on every run, with a budget.
+# usage: tests/leasecost.sh [--list | --only CASE]
+# shellcheck disable=SC2317 # functions that run_cases calls
 set -euo pipefail
 build=${BUILD_DIRECTORY:?}
-failed=0
-
 for tool in strace valgrind; do
 	command -v $tool >/dev/null || { echo "skipped: $tool is not installed"; exit 77; }
 done
+# shellcheck source=tests/cases.sh
+. "$(dirname "$0")/cases.sh"
 
-check() { # TEXT COMMAND...
-	local text=$1
-	shift
-	if "$@"; then echo "ok    $text"; else echo "FAIL  $text"; failed=1; fi
-}
-
-work=$(mktemp -d)
-export RDMA_COLLECTOR_SOCKET=$work/socket RDMA_INTERCEPT_SHM_NAME=leasecost.$$
+export RDMA_COLLECTOR_SOCKET=$work/socket RDMA_INTERCEPT_SHM_NAME=${work##*/}
 touch "$work/policy"
-"$build/collector_server" --socket "$work/socket" --state "$work/state" --policy "$work/policy" \
-	2>"$work/log" &
-collector=$!
-trap 'kill $collector; rm -rf "$work" "/dev/shm/$RDMA_INTERCEPT_SHM_NAME"' EXIT
-for ((i = 0; i < 100; i++)); do
-	[ -S "$work/socket" ] && break
-	sleep 0.1
-done
+background "$build/collector_server" --socket "$work/socket" --state "$work/state" \
+	--policy "$work/policy" 2>"$work/log" &
+workers+=($!)
+if ! eventually [ -S "$work/socket" ]; then
+	echo "the collector does not start:"
+	cat "$work/log"
+	exit 1
+fi
 
 # ---- the ledger: system calls between two of getppid
 calls_between() { # TRANSPORT PAIRS
@@ -35,10 +30,14 @@ calls_between() { # TRANSPORT PAIRS
 	awk '/^getppid/ { marks++; next } marks == 1 { calls++ }
 		END { print marks == 2 ? calls + 0 : "unknown" }' "$work/trace"
 }
-calls=$(calls_between lease 100000)
-check "100000 pairs inside a lease make no system call (calls: $calls)" [ "$calls" = 0 ]
-calls=$(calls_between socket 10)
-check "10 pairs by socket are seen to make some (calls: $calls)" [ "$calls" -ge 20 ]
+ledger_makes_no_call() {
+	local calls
+
+	calls=$(calls_between lease 100000)
+	check "100000 pairs inside a lease make no system call (calls: $calls)" [ "$calls" = 0 ]
+	calls=$(calls_between socket 10)
+	check "10 pairs by socket are seen to make some (calls: $calls)" [ "$calls" -ge 20 ]
+}
 
 # ---- a program under the library: no call more when it makes more objects. Not counted is
 # what depends on how soon the collector answers, and on where in its table a handle lies.
@@ -49,12 +48,16 @@ calls_of() { # OPERATION PAIRS
 	grep -q "connect(.*$work/socket" "$work/trace" || echo "not by lease,"
 	grep -cvE '^(ppoll|recvmsg|mmap|madvise)\(' "$work/trace"
 }
-for operation in pd cq qp ah mw mr; do
-	few=$(calls_of $operation 100)
-	many=$(calls_of $operation 5000)
-	check "5000 pairs of $operation make as many system calls as 100 ($few, $many)" \
-		[ "$few" = "$many" ]
-done
+library_makes_no_call() {
+	local operation few many
+
+	for operation in pd cq qp ah mw mr; do
+		few=$(calls_of $operation 100)
+		many=$(calls_of $operation 5000)
+		check "5000 pairs of $operation make as many system calls as 100 ($few, $many)" \
+			[ "$few" = "$many" ]
+	done
+}
 
 # ---- instructions of one pair
 instructions() { # TRANSPORT PAIRS
@@ -62,14 +65,15 @@ instructions() { # TRANSPORT PAIRS
 		"$build/bench/leases" pairs "$1" "$2" 2>"$work/output"
 	sed -n 's/.*Collected : \([0-9]*\)$/\1/p' "$work/output"
 }
-while read -r transport budget; do
-	few=$(instructions "$transport" 1000)
-	many=$(instructions "$transport" 3000)
+budget() { # TRANSPORT INSTRUCTIONS
+	local few many pair
+
+	few=$(instructions "$1" 1000)
+	many=$(instructions "$1" 3000)
 	pair=$(((many - few) / 2000))
-	check "a charge and its refund, $transport: $pair instructions of at most $budget" \
-		[ $pair -le "$budget" ]
-done <<-ROWS
-	lease 99
-	embedded 255
-ROWS
-exit $failed
+	check "a charge and its refund, $1: $pair instructions of at most $2" [ $pair -le "$2" ]
+}
+budget_of_lease() { budget lease 99; }
+budget_of_embedded() { budget embedded 255; }
+
+run_cases "ledger_makes_no_call library_makes_no_call budget_of_lease budget_of_embedded" "$@"

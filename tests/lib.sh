@@ -5,6 +5,8 @@
 # own, keeps score, and cleans up. It knows no test.
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=tests/cases.sh
+. "$here/cases.sh"
 build=${BUILD_DIRECTORY:-$here/../build}
 build=$(cd "$build" 2>/dev/null && pwd) || {
 	echo "no build directory: build the project first, or set BUILD_DIRECTORY" >&2
@@ -17,21 +19,7 @@ preload=${TEST_PRELOAD:+$TEST_PRELOAD:}$library
 # What the caller has set shall not decide what the tests see.
 unset LD_PRELOAD "${!RDMA_INTERCEPT_@}"
 
-passed=0 failed=0 ledgers=0 status=0
-work=$(mktemp -d /tmp/rdma_seed_test.XXXXXX)
-workers=()
-
-clean_up() {
-	local pid
-
-	for pid in "${workers[@]}"; do
-		kill -KILL "$pid" 2>/dev/null || true
-	done
-	rm -rf "$work"
-	rm -f "/dev/shm/${work##*/}".*
-}
-trap clean_up EXIT
-trap 'exit 1' HUP INT TERM
+ledgers=0 status=0
 
 # A new ledger and a new log for what follows: limits of the host stay in a ledger.
 fresh() {
@@ -62,17 +50,16 @@ show() {
 	sed "s/^/    $1: /" "$2"
 }
 
-# check "what should be so" command...: one point, by the command's exit status
+# check "what should be so" command...: as in cases.sh, and tells what the last command said
 check() {
 	local what=$1
 
 	shift
 	if "$@" >"$work/check" 2>&1; then
-		passed=$((passed + 1))
 		echo "ok    $what"
 		return
 	fi
-	failed=$((failed + 1))
+	bad=$((bad + 1))
 	echo "FAIL  $what (by: $*)"
 	show "" "$work/check"
 	if [ -e "$work/out" ]; then
@@ -121,7 +108,7 @@ worker_start() {
 	shift
 	mkfifo "$work/$name.in" "$work/$name.out"
 	# Not by "with": a function runs in a shell of its own, and $! would be that one's.
-	env LD_PRELOAD="$preload" "$@" "$build/test_shm_version" --worker \
+	background env LD_PRELOAD="$preload" "$@" "$build/test_shm_version" --worker \
 		<"$work/$name.in" >"$work/$name.out" 2>>"$work/$name.err" &
 	workers+=($!)
 	printf -v "pid_$name" %s $!
@@ -139,9 +126,21 @@ tell() {
 	echo "$2" >&"${!to}"
 }
 hear() {
-	local from=from_$1 answer
+	local from=from_$1 pid=pid_$1 answer='' still=0 state
 
-	read -r -t 20 answer <&"${!from}" || answer="no answer"
+	# It has ended, or it sleeps and does not answer: no answer will come.
+	while ! read -r -t 5 answer <&"${!from}"; do
+		state=$(sed 's/.*) //; s/ .*//' "/proc/${!pid}/stat" 2>/dev/null || echo Z)
+		case $state in
+		S) still=$((still + 1)) ;;
+		Z | X) still=100 ;;
+		*) still=0 ;;
+		esac
+		if [ "$still" -ge 6 ]; then
+			answer="no answer"
+			break
+		fi
+	done
 	echo "$answer"
 }
 
@@ -173,12 +172,6 @@ worker_end() {
 	rm -f "$work/$1.in" "$work/$1.out"
 }
 
-finish() {
-	echo "$passed passed, $failed failed"
-	[ "$failed" -eq 0 ] || exit 1
-	exit 0
-}
-
 # The first device of the libibverbs that the loader finds, or of the stand-in.
 find_device() {
 	try without "$build/test_global_limit"
@@ -195,7 +188,7 @@ for needed in "$library" "$build/test_global_limit" "$build/test_sequential" \
 	fi
 done
 if ! find_device; then
-	echo "no RDMA device here: using the stand-in libibverbs"
+	echo "no RDMA device here: using the stand-in libibverbs" >&2
 	export LD_LIBRARY_PATH=$build/fakeverbs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 	if ! find_device; then
 		echo "the stand-in libibverbs in $build/fakeverbs has no device either" >&2

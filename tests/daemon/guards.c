@@ -6,12 +6,14 @@
  * cgroups; collector and command are real.
  *
  * For scripts: daemon_guards files DIRECTORY [PID] writes a guard's files, with a refusal of
- * that process in slot 1.
+ * that process in slot 1. daemon_guards counts DIRECTORY writes what slot 1 has counted: 3 QPs,
+ * 2 refusals, 1 overrun.
  */
 #include "collector.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -747,6 +749,22 @@ static void drive(void)
 	RUN(floor_below_limits);
 }
 
+static int counts_write(const char *guard_directory)
+{
+	struct guard_counts count = { .used[KIND_qp] = 3, .refused[KIND_qp] = 2,
+				      .overrun[KIND_qp] = 1 };
+	char path[PATH_MAX];
+	bool good;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/guard_counts", guard_directory);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	good = fd >= 0 && pwrite(fd, &count, sizeof(count), sizeof(count)) == sizeof(count);
+	if (fd >= 0)
+		close(fd);
+	return good ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct scenario scenarios[] = {
@@ -761,5 +779,7 @@ int main(int argc, char **argv)
 			guard_log(GUARD_REFUSED, 1, atoi(argv[3]), KIND_qp, 4);
 		return 0;
 	}
+	if (argc >= 3 && !strcmp(argv[1], "counts"))
+		return counts_write(argv[2]);
 	return harness_main(argc, argv, scenarios, drive);
 }

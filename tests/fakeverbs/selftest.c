@@ -584,22 +584,46 @@ static void double_destroy(void)
 	CHECK(status != 0);
 }
 
-int main(void)
+static const struct {
+	const char *name;
+	void (*run)(void);
+} cases[] = {
+	{ "double_destroy", double_destroy },
+	{ "version_nodes", version_nodes },
+	{ "twins", twins },
+	{ "devices", devices },
+	{ "behaviours", behaviours },
+	{ "who_pins_whom", who_pins_whom },
+	{ "imports", imports },
+	{ "events", events },
+	{ "self_calls", self_calls },
+	{ "inline_verbs", inline_verbs },
+	{ "direct_verbs", direct_verbs },
+	{ "connection_manager", connection_manager },
+	{ "threads", threads },
+};
+
+/* With "--list" prints the names of the cases, with "--only NAME" runs one. */
+int main(int argc, char **argv)
 {
-	double_destroy();
-	version_nodes();
-	twins();
-	devices();
-	behaviours();
-	who_pins_whom();
-	imports();
-	events();
-	self_calls();
-	inline_verbs();
-	direct_verbs();
-	connection_manager();
-	threads();
-	if (failures)
-		fprintf(stderr, "%d checks failed\n", failures);
-	return failures ? 1 : 0;
+	const char *only = argc == 3 && !strcmp(argv[1], "--only") ? argv[2] : NULL;
+	int passed = 0, failed = 0;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int before = failures;
+
+		if (argc == 2 && !strcmp(argv[1], "--list")) {
+			puts(cases[i].name);
+			continue;
+		}
+		if (only && strcmp(only, cases[i].name))
+			continue;
+		cases[i].run();
+		printf("%s  %s\n", failures == before ? "ok  " : "FAIL", cases[i].name);
+		*(failures == before ? &passed : &failed) += 1;
+	}
+	if (argc == 2)
+		return 0;
+	printf("%d passed, %d failed\n", passed, failed);
+	return failed || !passed ? 1 : 0;
 }

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# Cases of a test script, which sources this: the options --list and --only NAME, a directory of
+# its own, checks, waits, and an end that leaves nothing behind. It knows no test.
+
+work=$(mktemp -d -t rdma_test.XXXXXX)
+workers=() # processes in the background, killed at the end
+bad=0      # failed checks of the present case
+present_case=
+
+clean_up() {
+	local pid
+
+	[ -z "$present_case" ] || echo "FAIL  $present_case (the script stopped here)"
+	for pid in "${workers[@]}"; do
+		kill -KILL "$pid" 2>/dev/null && wait "$pid" 2>/dev/null || true
+	done
+	rm -rf "$work"
+	rm -f "/dev/shm/${work##*/}"*
+}
+trap clean_up EXIT
+trap 'exit 1' HUP INT PIPE TERM
+
+# background command...: to be called with '&'; the command is killed when the script ends.
+background() {
+	if setpriv --pdeathsig KILL true 2>/dev/null; then
+		exec setpriv --pdeathsig KILL "$@"
+	fi
+	exec "$@"
+}
+
+# eventually command...: tries until it succeeds. The patience is a number of tries and not a
+# time: what makes the awaited thing slow on a busy machine makes the tries slow too.
+eventually() {
+	local tries
+
+	for ((tries = 0; tries < 1200; tries++)); do
+		"$@" && return 0
+		sleep 0.05
+	done
+	return 1
+}
+
+# check "what should be so" command...: by the command's exit status
+check() {
+	local text=$1
+
+	shift
+	if "$@"; then
+		echo "ok    $text"
+	else
+		echo "FAIL  $text"
+		bad=$((bad + 1))
+	fi
+}
+
+# run_cases "name..." "$@": runs the functions of these names, or what the options say. A case
+# needs no earlier one. The last command of a script.
+run_cases() {
+	local case_names=$1 only_case='' passed_cases=0 failed_cases=0
+
+	shift
+	case ${1-} in
+	'') ;;
+	--list)
+		tr -s ' \t' '\n\n' <<<"$case_names" | sed '/^$/d'
+		exit 0
+		;;
+	--only)
+		only_case=${2-}
+		if ! [[ " ${case_names//[[:space:]]/ } " == *" $only_case "* ]]; then
+			echo "$only_case: no such case: --list prints the names" >&2
+			exit 1
+		fi
+		;;
+	*)
+		echo "usage: $0 [--list | --only NAME]" >&2
+		exit 2
+		;;
+	esac
+	for present_case in $case_names; do
+		[ -z "$only_case" ] || [ "$only_case" = "$present_case" ] || continue
+		bad=0
+		"$present_case"
+		if [ "$bad" -eq 0 ]; then
+			passed_cases=$((passed_cases + 1))
+			echo "ok    $present_case"
+		else
+			failed_cases=$((failed_cases + 1))
+			echo "FAIL  $present_case ($bad checks failed)"
+		fi
+	done
+	present_case=
+	echo "$passed_cases passed, $failed_cases failed"
+	[ "$failed_cases" -eq 0 ] || exit 1
+	exit 0
+}
