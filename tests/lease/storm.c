@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A storm of SIGKILL on both sides of leases: clients of two tenants charge and refund
- * at random on two devices, against limits that they meet often, and are killed at random
- * moments, and so is the collector, which is started again at once. What the clients
- * really hold is counted beside the ledger, and must never be above a limit; the books
- * must be sound whenever the collector was killed, and empty when all clients have ended.
+ * A storm of SIGKILL on both sides of leases: clients of two tenants charge and refund at random
+ * on two devices, against limits that they meet often, and are killed at random moments, and so is
+ * the collector, which is started again at once. The test counts beside the ledger how much the
+ * clients hold, which must never be above a limit; the books must be sound whenever the collector
+ * was killed, and empty when all clients have ended. It ends after RDMA_INTERCEPT_TEST_KILLS kills
+ * of clients, with one kill of the collector for every so many of them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,13 +37,13 @@ enum {
 	REST_MAX_US = 2000,
 	CLIENT_NICE = 5, /* or the killer would mostly wait for a processor */
 	BURST_MAX = 8,	 /* kills at once */
-	KILLS_PER_SECOND = 1000,
-	PAUSE_MAX_US = 1500,  /* between two bursts, if there is time */
-	OUTAGE_EVERY_MS = 85, /* on average */
-	OUTAGE_SOON_MS = 12,  /* of some: while it starts */
-	CALM_MS = 2000,	      /* how often everybody is killed, to see that nothing is left */
-	CALM_SECONDS = 10,    /* for the collector to notice */
-	SECONDS_DEFAULT = 60,
+	PAUSE_MAX_US = 3000,  /* between two bursts, and longer until */
+	PROGRESS_LEAST = 20,  /* calls of clients were answered, or */
+	PAUSES_MAX = 20,      /* after so many pauses, as in an outage */
+	OUTAGE_KILLS = 80,    /* kills of clients between two of the collector, on average */
+	OUTAGE_SOON_KILLS = 8, /* between some: while it starts */
+	CALM_KILLS = 2000,    /* how often all clients are killed, to see that nothing is left */
+	KILLS_DEFAULT = 9000,
 };
 
 static const double patience_seconds = 0.9; /* less than what a client waits in an outage */
@@ -68,7 +69,7 @@ static struct tally {
 		int64_t share[DEVICES][KIND_COUNT];
 	} client[CLIENTS];
 	uint64_t joins, charges, refusals, refunds, unanswered, excesses, faults;
-	unsigned latest; /* who came to the ledger last: likely to be inside it */
+	unsigned latest; /* the client that called the ledger last: likely to be inside it */
 } * tally;
 
 static void count(uint64_t *word)
@@ -157,7 +158,7 @@ static struct holding holding_invent(unsigned *seed)
 	return holding;
 }
 
-/* Nobody answers: only after a wait that is longer than any outage. It ends then. */
+/* A client without an answer must have waited for it; then the client ends. */
 static void unanswered(double since, const char *what)
 {
 	count(&tally->unanswered);
@@ -426,15 +427,15 @@ static void collector_kill(void)
 	collector_start();
 }
 
-/* Until the next kill: now and then before it has even started. */
-static double outage_pause(void)
+/* Kills of clients until the next outage: now and then before the collector has even started. */
+static unsigned outage_pause(void)
 {
 	if (rand() % 8 == 0)
-		return rand() % OUTAGE_SOON_MS / 1e3;
-	return (OUTAGE_EVERY_MS / 2 + rand() % OUTAGE_EVERY_MS) / 1e3;
+		return (unsigned)rand() % OUTAGE_SOON_KILLS;
+	return OUTAGE_KILLS / 2 + (unsigned)rand() % OUTAGE_KILLS;
 }
 
-/* ---- nobody is there */
+/* ---- no client is left */
 
 static int row_first(const void *row, void *closure)
 {
@@ -457,21 +458,20 @@ static bool collector_says_nothing(void)
 	return true;
 }
 
-/* All are killed: soon the collector must know of nobody, and the count begins anew. */
+/* All clients are killed: the collector must give back all they had, and the count begins anew. */
 static unsigned calm(void)
 {
+	struct waiting waiting = { .for_what = "the collector counts nothing any more" };
 	unsigned kills = clients_kill((1u << CLIENTS) - 1);
-	double until = seconds_now() + CALM_SECONDS;
 
 	while (!collector_says_nothing()) {
 		collector_look();
-		if (seconds_now() > until) {
-			CHECK(false, "the collector still counts something, with nobody there");
+		if (!waiting_goes_on(&waiting)) {
+			CHECK(false, "the collector still counts something, without any client");
 			count(&tally->faults);
 			collector_log_print();
 			break;
 		}
-		usleep(1000);
 	}
 	memset(tally->held, 0, sizeof(tally->held));
 	return kills;
@@ -499,33 +499,51 @@ static unsigned books_left(void)
 
 /* ---- the storm */
 
-static void storm(double seconds)
+static uint64_t answers(void)
 {
-	double start = seconds_now(), now;
-	double next_outage = start + 0.2, next_calm = start + CALM_MS / 1e3;
-	unsigned kills = 0, calms = 0;
+	return __atomic_load_n(&tally->charges, __ATOMIC_RELAXED) +
+	       __atomic_load_n(&tally->refusals, __ATOMIC_RELAXED) +
+	       __atomic_load_n(&tally->joins, __ATOMIC_RELAXED);
+}
+
+/* Lets the clients work for a moment, which is longer on a busy machine. */
+static void progress_wait(void)
+{
+	uint64_t before = answers();
+
+	for (unsigned pauses = 0; pauses < PAUSES_MAX; pauses++) {
+		usleep((useconds_t)(rand() % PAUSE_MAX_US));
+		if (answers() >= before + PROGRESS_LEAST)
+			return;
+	}
+}
+
+static void storm(unsigned wanted)
+{
+	unsigned kills = 0, calms = 0, next_outage = OUTAGE_KILLS, next_calm = CALM_KILLS;
+	double start = seconds_now();
 
 	collector_start();
-	while ((now = seconds_now()) < start + seconds) {
+	while (kills < wanted) {
 		clients_start();
 		collector_look();
-		if (now >= next_outage) {
+		if (kills >= next_outage) {
 			collector_kill();
-			next_outage = seconds_now() + outage_pause();
+			next_outage = kills + outage_pause();
 		}
+		progress_wait();
 		kills += clients_kill(victims_choose());
-		if (now >= next_calm) {
+		if (kills >= next_calm) {
 			kills += calm();
 			calms++;
-			next_calm = seconds_now() + CALM_MS / 1e3;
+			next_calm = kills + CALM_KILLS;
 		}
-		if (kills > KILLS_PER_SECOND * (now - start))
-			usleep((useconds_t)(rand() % PAUSE_MAX_US));
 	}
 	clients_start();
 	kills += calm();
-	printf("%.0f s: %u clients and %u collectors killed, %u calms\n", seconds_now() - start,
-	       kills, outages, calms + 1);
+	printf("%u clients and %u collectors killed, %u calms; %.1f s\n", kills, outages,
+	       calms + 1, seconds_now() - start);
+	CHECK(outages >= wanted / (2 * OUTAGE_KILLS), "%u collectors killed", outages);
 }
 
 static unsigned collector_end(void)
@@ -582,14 +600,14 @@ static void policy_make(void)
 	fclose(file);
 }
 
-static double duration(void)
+static unsigned kills_wanted(void)
 {
-	const char *shorter = getenv("RDMA_INTERCEPT_TEST_SECONDS");
+	const char *wish = getenv("RDMA_INTERCEPT_TEST_KILLS");
 
-	return shorter && atof(shorter) < SECONDS_DEFAULT ? atof(shorter) : SECONDS_DEFAULT;
+	return wish && atoi(wish) > 0 ? (unsigned)atoi(wish) : KILLS_DEFAULT;
 }
 
-static void drive(void)
+static void storm_of_kills(void)
 {
 	unsigned left;
 
@@ -606,7 +624,7 @@ static void drive(void)
 		abort();
 	ledger_limits_clear(&no_limits);
 	policy_make();
-	storm(duration());
+	storm(kills_wanted());
 	left = collector_end() + books_left();
 	printf("%llu joins, %llu charges, %llu refunds, %llu refusals, %llu unanswered; "
 	       "%llu times over a limit, %llu faults, %u left\n",
@@ -620,7 +638,12 @@ static void drive(void)
 	CHECK(tally->charges > 0 && tally->refusals > 0);
 }
 
+static void driver(void)
+{
+	RUN(storm_of_kills);
+}
+
 int main(int argc, char **argv)
 {
-	return harness_main(1, argv, NULL, drive);
+	return harness_main(argc, argv, NULL, driver);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A storm of SIGKILL: workers of two threads each charge and refund at random
- * against limits that they meet often, leave and join again, and are killed
- * at random moments. Between kills the sums are audited under the lock; when
- * all have ended, everything must be zero.
+ * A storm of SIGKILL: workers of two threads each charge and refund at random against limits
+ * that they meet often, leave and join again, and are killed at random moments. Between kills the
+ * sums are audited under the lock; when all have ended, everything must be zero. It ends after
+ * RDMA_INTERCEPT_TEST_KILLS kills, of which so many must have hit a holder of the lock.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -29,9 +29,10 @@ enum {
 	WORKER_NICE = 10, /* or the killer would mostly wait for a processor */
 	PAUSE_MAX_US = 3000, /* between two bursts */
 	BURST_MAX = 4,	     /* kills at once */
-	SECONDS_DEFAULT = 60,
-	AUDITS_PER_SECOND = 5,
-	LOCK_SECONDS = 5,
+	KILLS_DEFAULT = 5000,
+	KILLS_PER_AUDIT = 60,
+	KILLS_PER_REBUILD = 100, /* at most: kills until one of them hits a holder of the lock */
+	LOCK_SECONDS = 30, /* without a turn of any other holder */
 	ATTEMPTS_MAX = 10, /* of an audit */
 };
 
@@ -40,7 +41,8 @@ enum { AUDIT_GOOD, AUDIT_BAD, AUDIT_AGAIN };
 /* Shared with the workers, who may be killed while they count: lower bounds. */
 struct tally {
 	uint64_t joins, leaves, charges, refusals, faults;
-	unsigned latest; /* who came to the ledger last: likely to be inside it */
+	uint64_t rebuilds; /* that the last audit found: deaths with the lock */
+	unsigned latest; /* the worker that called the ledger last: likely to be inside it */
 };
 
 static struct tally *tally;
@@ -77,7 +79,7 @@ static struct holding holding_invent(unsigned *seed)
 	return holding;
 }
 
-/* A refusal must be right by its own numbers, and a fault must not be. */
+/* The numbers in a refusal must justify it, and there must be no fault. */
 static bool charge(const struct holding *holding)
 {
 	struct ledger_refusal refusal;
@@ -175,10 +177,26 @@ static int process_wait(pid_t pid)
 
 /* ---- the audit ---- */
 
-/* While nobody is being killed, so every seat that is taken is of a living process. */
+/* Waits as long as other processes get the lock. */
+static int audit_lock(struct layout_header *header)
+{
+	uint64_t turns;
+	int result;
+
+	do {
+		struct timespec until;
+
+		turns = __atomic_load_n(&header->turns, __ATOMIC_RELAXED);
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec += LOCK_SECONDS;
+		result = pthread_mutex_timedlock(&header->lock, &until);
+	} while (result == ETIMEDOUT && turns != __atomic_load_n(&header->turns, __ATOMIC_RELAXED));
+	return result;
+}
+
+/* No worker is killed meanwhile, so every seat that is taken is of a living process. */
 static void audit_run(unsigned attempt)
 {
-	struct timespec until;
 	struct layout_header *header;
 	unsigned bad = 0;
 	int result;
@@ -186,14 +204,13 @@ static void audit_run(unsigned attempt)
 	if (!CHECK(attempt < ATTEMPTS_MAX) || !books_join(&ledger))
 		_exit(AUDIT_BAD);
 	header = ledger.embedded.header;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += LOCK_SECONDS;
-	result = pthread_mutex_timedlock(&header->lock, &until);
+	result = audit_lock(header);
 	/* Only a join can rebuild: leave the lock as it was found, by dying with it. */
 	if (result == EOWNERDEAD)
 		_exit(AUDIT_AGAIN);
 	if (!CHECK(result == 0, "the lock: error %d", result))
 		_exit(AUDIT_BAD);
+	tally->rebuilds = header->rebuilds;
 	bad += books_drift(header);
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
 		bad += !CHECK(header->used[kind] <= header->limit[kind], "%s: %lld of %lld",
@@ -218,7 +235,7 @@ static bool audit(void)
 		     status);
 }
 
-/* With everybody gone, one join must find nothing. */
+/* When all workers have ended, a new process must find an empty ledger. */
 static unsigned final_drift(void)
 {
 	unsigned drift;
@@ -278,33 +295,37 @@ static unsigned victims_choose(void)
 	return set;
 }
 
-static void storm(double seconds)
+static unsigned kills_wanted(void)
 {
-	double start = seconds_now(), now, next_audit = start;
-	unsigned kills = 0, audits = 0, bad_audits = 0;
+	const char *wish = getenv("RDMA_INTERCEPT_TEST_KILLS");
 
-	while ((now = seconds_now()) < start + seconds) {
+	return wish && atoi(wish) > 0 ? (unsigned)atoi(wish) : KILLS_DEFAULT;
+}
+
+/* Until there were enough kills, and enough of them under the lock; or by far too many. */
+static void storm(unsigned wanted)
+{
+	unsigned kills = 0, audits = 0, bad_audits = 0, next_audit = 0;
+	unsigned rebuilds = wanted / KILLS_PER_REBUILD;
+	double start = seconds_now();
+
+	while (kills < wanted || (tally->rebuilds < rebuilds && kills < 10 * wanted)) {
 		workers_start();
-		if (now >= next_audit) {
+		if (kills >= next_audit) {
 			bad_audits += !audit();
 			audits++;
-			next_audit = now + 1.0 / AUDITS_PER_SECOND;
+			next_audit = kills + KILLS_PER_AUDIT;
 		}
 		usleep((useconds_t)(rand() % PAUSE_MAX_US));
 		kills += workers_kill(victims_choose());
 	}
 	workers_start();
 	kills += workers_kill((1u << WORKERS) - 1);
-	printf("%.0f s: %u kills, %u audits, %u of them bad\n", seconds, kills, audits, bad_audits);
+	printf("%u kills, %llu of them with the lock; %u audits, %u of them bad; %.1f s\n", kills,
+	       (unsigned long long)tally->rebuilds, audits, bad_audits, seconds_now() - start);
+	CHECK(tally->rebuilds >= rebuilds, "%llu kills with the lock, %u are the least",
+	      (unsigned long long)tally->rebuilds, rebuilds);
 	tally->faults += bad_audits;
-}
-
-static double duration(int argc, char **argv)
-{
-	double seconds = argc > 1 ? atof(argv[1]) : SECONDS_DEFAULT;
-	const char *shorter = getenv("RDMA_INTERCEPT_TEST_SECONDS");
-
-	return shorter && atof(shorter) < seconds ? atof(shorter) : seconds;
 }
 
 static void limits_set(void)
@@ -318,23 +339,33 @@ static void limits_set(void)
 	ledger_limits_device(&books_limits, "fake1", 5)->limit[KIND_recv_wr] = 4000;
 }
 
-int main(int argc, char **argv)
+static void storm_of_kills(void)
 {
 	unsigned drift;
 
-	setvbuf(stdout, NULL, _IOLBF, 0);
 	tally = mmap(NULL, sizeof(*tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		     0);
 	if (tally == MAP_FAILED)
-		return 1;
+		abort();
 	srand((unsigned)getpid());
 	books_init("storm");
 	limits_set();
-	storm(duration(argc, argv));
+	storm(kills_wanted());
 	drift = final_drift();
 	printf("%llu joins, %llu leaves, %llu charges, %llu refusals, %llu faults; drift %u\n",
 	       (unsigned long long)tally->joins, (unsigned long long)tally->leaves,
 	       (unsigned long long)tally->charges, (unsigned long long)tally->refusals,
 	       (unsigned long long)tally->faults, drift);
-	return drift || tally->faults ? 1 : 0;
+	CHECK(tally->charges > 0 && tally->refusals > 0);
+	CHECK(drift == 0 && tally->faults == 0);
+}
+
+static void driver(void)
+{
+	RUN(storm_of_kills);
+}
+
+int main(int argc, char **argv)
+{
+	return harness_main(argc, argv, NULL, driver);
 }
