@@ -38,7 +38,7 @@ enum {
 	TRIES = 3, /* of a thread in a storm */
 	PADDING = 40,
 	STACK = 1 << 17,
-	ENOUGH = 256, /* of what was made by flipping: it goes on for no longer */
+	ENOUGH = 24, /* of what was made by flipping: it goes on for no longer */
 	SMALL = 1,
 	LARGE = 1 << 20,
 	PAUSE = 256, /* at most, between two flips */
