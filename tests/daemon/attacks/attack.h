@@ -69,8 +69,10 @@ void stage_close(void);
  * that no limit was exceeded. */
 void stage_is_clean(const char *name);
 
-/* For `look`: one user cannot use up the descriptors of the collector, and root is answered. */
+/* For `look`: one user cannot use up the descriptors of the collector, and root is answered. "Now"
+ * is for connections that would be dropped later in any case. */
 void stage_is_bounded(void);
+void stage_is_bounded_now(void);
 void stage_answers(void);
 
 /* ---- actors.c: processes of the test, and the words that they share */

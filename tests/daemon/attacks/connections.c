@@ -132,7 +132,7 @@ static void subscribers(unsigned number)
 /* Name, promise, processes, rounds, turns, slowdown, and what runs. */
 static const struct attack attacks[] = {
 	{ "silence", "8,192 connections cost no more than the share of one user", 16,
-	  100, 1, 50, silence, stage_is_bounded, NULL },
+	  100, 1, 50, silence, stage_is_bounded_now, NULL },
 	{ "trickle", "the time for a request is the same for all", 2,
 	  100, 1, 50, trickle, NULL, NULL },
 	{ "gifts", "the collector does not keep descriptors that it is sent", 4,

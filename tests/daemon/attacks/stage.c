@@ -128,6 +128,15 @@ static bool is_bounded(void)
 	return descriptors(collector_pid()) <= descriptors_at_start + DESCRIPTORS_MORE;
 }
 
+void stage_is_bounded_now(void)
+{
+	unsigned now = descriptors(collector_pid());
+
+	CHECK(now <= descriptors_at_start + DESCRIPTORS_MORE,
+	      "the collector has %u descriptors, %u at the start", now, descriptors_at_start);
+	stage_answers();
+}
+
 void stage_is_bounded(void)
 {
 	EVENTUALLY(is_bounded(), "the collector has %u descriptors, %u before",
