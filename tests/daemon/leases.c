@@ -36,6 +36,7 @@ enum {
 	WORD_TENANT_LIMIT,
 	WORD_HOST_LIMIT,
 	WORD_TRIES,
+	WORD_STEPS, /* of a member between two pauses */
 };
 
 static uint64_t nanoseconds(void)
@@ -61,7 +62,7 @@ static long kernel_qps(void)
 
 /* ---- 64 processes of 4 tenants */
 
-enum { STEPS = 200, PAUSES = 3 };
+enum { STEPS = 200, STEPS_ON_KERNEL = 20, PAUSES = 3 };
 
 /* A member takes or gives back one QP. What is held is counted after it was made and before it
  * is destroyed: so the words never say too much, and a word above the limit is a violation. */
@@ -94,7 +95,7 @@ static void run_member(const char *argument)
 {
 	unsigned tenant = (unsigned)atoi(argument),
 		 most = (unsigned)atoi(strchr(argument, ',') + 1);
-	unsigned seed = (unsigned)getpid(), held = 0, steps = STEPS * test_factor();
+	unsigned seed = (unsigned)getpid(), held = 0;
 	struct ibv_qp *qp[QPS_MAX];
 	struct fixture fixture;
 
@@ -105,7 +106,7 @@ static void run_member(const char *argument)
 	word_add(WORD_READY, 1);
 	word_await(WORD_GO, 1);
 	for (unsigned pause = 1; pause <= PAUSES; pause++) {
-		for (unsigned step = 0; step < steps; step++)
+		for (uint64_t step = word_load(WORD_STEPS); step; step--)
 			member_step(&fixture, tenant, most, qp, &held, &seed);
 		word_add(WORD_READY, 1);
 		word_await(WORD_GO, 1 + pause);
@@ -164,6 +165,7 @@ static void members_run(const char *what, unsigned most, unsigned tenant_limit, 
 		return;
 	}
 	words_clear();
+	word_store(WORD_STEPS, (kernel_qps() < 0 ? STEPS : STEPS_ON_KERNEL) * test_factor());
 	word_store(WORD_TENANT_LIMIT, tenant_limit);
 	word_store(WORD_HOST_LIMIT, host_limit);
 	collector_fresh(tenants_policy, "");

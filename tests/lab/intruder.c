@@ -38,9 +38,11 @@ enum {
 	TRIES = 3, /* of a thread in a storm */
 	PADDING = 40,
 	STACK = 1 << 17,
-	ENOUGH = 24, /* of what was made by flipping: it goes on for no longer */
 	SMALL = 1,
 	LARGE = 1 << 20,
+	/* Flipping goes on for no longer than this: more than any limit of the scenario. */
+	ENOUGH = 8,
+	ENOUGH_BYTES = 2 * LARGE,
 	PAUSE = 256, /* at most, between two flips */
 	NO_HANDLE = 0xffffff,
 	NO_ADDRESS = 8,
@@ -499,7 +501,7 @@ static int flip_run(enum kind kind, bool of_bytes, bool written, unsigned second
 		if (!pid)
 			flip_child(flip, kind);
 		was_killed =
-			flip_wait(pid, seconds, of_bytes ? (unsigned long)ENOUGH * LARGE : ENOUGH);
+			flip_wait(pid, seconds, of_bytes ? ENOUGH_BYTES : ENOUGH);
 		if (tally->absent) {
 			printf("%s absent\n", flip->name);
 			continue;
