@@ -182,7 +182,7 @@ static pid_t member_with_heir(bool has_device, bool has_heir)
 
 	if (child)
 		return CHECK(reap(child) == 0) ? child : -1;
-	become(ATTACKER_UID, NULL);
+	become(attacker_uid(), NULL);
 	if (!CHECK(join(&member)))
 		finish();
 	need = want(&member, KIND_qp, 1);
