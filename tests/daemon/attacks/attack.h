@@ -24,8 +24,6 @@
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 enum {
-	VICTIM_UID = 60001,
-	ATTACKER_UID = 60002,
 	QUOTA = 16, /* of each of the two tenants; the host's limit is the sum */
 	QUOTA_ON_DEVICE = 12,
 	ATTACKERS_MAX = 16,
@@ -36,12 +34,17 @@ enum {
 
 /* ---- stage.c: the collector under attack, and the driver of a table */
 
+/* The two users. Programs that run at once have different ones: shares of a user that the collector
+ * finds in /proc would be common to them. */
+uid_t victim_uid(void);
+uid_t attacker_uid(void);
+
 struct attack {
 	const char *name;
-	const char *holds;	/* besides the victims' rights: printed when an attacker fails */
-	unsigned processes;	/* of the attacker, at most ATTACKERS_MAX */
-	unsigned rounds;	/* the attack goes on until the victims have finished so many ... */
-	unsigned turns;		/* ... and each attacker has seen going() so often, or rests */
+	const char *holds; /* besides the victims' rights: printed when an attacker fails */
+	unsigned processes; /* of the attacker, at most ATTACKERS_MAX */
+	unsigned rounds;    /* the attack goes on until the victims have finished so many ... */
+	unsigned turns;	    /* ... and each attacker has called going() so often, or rests */
 	/* The victims reach at least 1/slowdown of their calm rate. Fair turns among two users cost
 	 * a factor of 2, times the length of the attacker's requests; the rest is slack for other
 	 * work on the machine. See the figures that each case prints. */
@@ -101,8 +104,8 @@ pid_t split(void);
 /* The same with clone flags, or with a chosen process number (-1 and errno if not permitted). */
 pid_t split_sharing(void);
 pid_t split_as(pid_t wanted);
-/* A child that outlives its parent: it returns when the parent has ended, and ends with the parent's
- * parent, which must be the driver and reap it (its number is in NOTE_HEIR). */
+/* A child that outlives its parent: it returns when the parent has ended, and ends with the
+ * parent's parent, which must be the driver and reap it (its number is in NOTE_HEIR). */
 pid_t split_heir(void);
 /* In a child: ends it, with 0 if none of its checks failed. */
 void finish(void) __attribute__((noreturn));

@@ -135,7 +135,7 @@ static pid_t asker(uid_t uid, unsigned requests)
 		finish();
 	need = want(&member, KIND_qp, QUOTA + 1);
 	note_add(NOTE_JOINED);
-	note_wait(NOTE_ASKED, uid == VICTIM_UID ? 2 : 1);
+	note_wait(NOTE_ASKED, uid == victim_uid() ? 2 : 1);
 	for (unsigned i = 0; i < requests; i++) {
 		fd[i] = dial();
 		CHECK(tell(fd[i], MESSAGE_NEED, &need), "request %u is not sent", i);
@@ -175,8 +175,8 @@ static void turns(void)
 	struct order order = { 0 };
 
 	stage_open();
-	order.attacker = asker(ATTACKER_UID, ASKED);
-	order.victim = asker(VICTIM_UID, 1);
+	order.attacker = asker(attacker_uid(), ASKED);
+	order.victim = asker(victim_uid(), 1);
 	CHECK(note_wait(NOTE_JOINED, 2));
 	kill(collector_pid(), SIGSTOP);
 	note_add(NOTE_ASKED);

