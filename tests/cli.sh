@@ -736,7 +736,7 @@ bad_names_and_terminals() {
 		in_terminal 1 doctor
 		check "the narrowest terminal" grep -q 'library' "$work/screen"
 	else
-		echo "skipped: script is not installed; terminals were not tried"
+		skip_part "script is not installed; terminals were not tried"
 	fi
 	check "--color=always" exits 0 --color=always status
 	check "has colours" grep -q $'\e\\[31m' "$work/out"
@@ -766,14 +766,14 @@ other_users() {
 		kill "$theirs"
 		wait "$theirs" || true
 	else
-		echo "skipped: not root, or no setpriv; other users were not tried"
+		skip_part "not root, or no setpriv; other users were not tried"
 	fi
 }
 
 # Every field of every document that the other cases saw; alone it has nothing to compare.
 json_reference() {
 	if [ ! -s "$documents" ]; then
-		echo "skipped: no other case ran"
+		skip_part "no other case ran"
 		return
 	fi
 	grep -oE '"[a-z_]+":' "$documents" | tr -d '":' | sort -u >"$work/fields"

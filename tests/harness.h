@@ -89,6 +89,9 @@ int harness_main(int argc, char **argv, const struct scenario *scenarios, void (
 /* SKIP: the driver says why and the program ends with 77. */
 __attribute__((format(printf, 1, 2), noreturn)) void skip(const char *format, ...);
 
+/* A part of the present case cannot run here: the case counts as skipped, not as passed. */
+__attribute__((format(printf, 1, 2))) void skip_part(const char *format, ...);
+
 /*
  * Runs a scenario ("name" or "name:argument") under the library, with settings
  * "NAME=value" separated by newlines ("" for none; NAME without the prefix

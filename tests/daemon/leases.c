@@ -161,7 +161,7 @@ static void members_run(const char *what, unsigned most, unsigned tenant_limit, 
 	char line[64];
 
 	if (geteuid() != 0) {
-		printf("skipped: processes of other users need root\n");
+		skip_part("processes of other users need root");
 		return;
 	}
 	words_clear();

@@ -248,7 +248,7 @@ static void with_shm_mount(const char *options, unsigned long flags, void (*test
 	}
 	waitpid(pid, &status, 0);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
-		printf("skipped: no mount namespaces here; /dev/shm with %s is not tried\n", options);
+		skip_part("no mount namespaces here; /dev/shm with %s is not tried", options);
 	else
 		CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "/dev/shm with %s", options);
 }

@@ -186,7 +186,7 @@ static void slow_servers(void)
  * our check. */
 static void under_signals(void)
 {
-	printf("skipped: a storm of signals under the thread sanitizer\n");
+	skip_part("a storm of signals under the thread sanitizer");
 }
 #else
 static volatile sig_atomic_t alarms;

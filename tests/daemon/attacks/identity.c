@@ -135,7 +135,7 @@ static void changes_look(void)
 	row = collector_tenant("attacker");
 	CHECK(row.limit[KIND_qp] == QUOTA && row.limit[KIND_mr] == PROTO_UNLIMITED);
 	if (!getgrnam(ADMIN_GROUP)) {
-		printf("skipped: rights by a group: there is no group " ADMIN_GROUP "\n");
+		skip_part("rights by a group: there is no group " ADMIN_GROUP "");
 		return;
 	}
 	child = split();
@@ -238,7 +238,7 @@ static bool number_reuse_once(const char *kernel)
 	if (second == 0)
 		successor();
 	if (second < 0) {
-		printf("skipped: %s: the process number cannot be chosen: %s\n", kernel,
+		skip_part("%s: the process number cannot be chosen: %s", kernel,
 		       strerror(errno));
 		end((pid_t)note(NOTE_HEIR));
 		return true;
@@ -262,7 +262,7 @@ static void number_reuse(const char *kernel)
 	for (unsigned i = 0; i < ATTEMPTS; i++)
 		if (number_reuse_once(kernel))
 			return;
-	printf("skipped: %s: the machine is too slow for the heir to ask within 2 s\n", kernel);
+	skip_part("%s: the machine is too slow for the heir to ask within 2 s", kernel);
 }
 
 static void number_used_again(void)
@@ -295,7 +295,7 @@ static void number_used_again_before_6_5(void)
 		if (prctl(PR_SET_CHILD_SUBREAPER, 1))
 			abort();
 		if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
-			printf("skipped: a kernel before 6.5: seccomp: %s\n", strerror(errno));
+			skip_part("a kernel before 6.5: seccomp: %s", strerror(errno));
 			_exit(0);
 		}
 		collector_start("");

@@ -160,7 +160,7 @@ static void table_of_container_root(const struct member *member)
 	int tree;
 
 	if (!become_container_root()) {
-		printf("skipped: root of a user namespace: user namespaces are not permitted\n");
+		skip_part("root of a user namespace: user namespaces are not permitted");
 		return;
 	}
 	table_reopen(member->table_fd, "root of a user namespace");
@@ -217,7 +217,7 @@ static void lease_table_look(void)
 
 	if (child == 0) {
 		if (strstr(collector_log(), "no read-only mount"))
-			printf("skipped: root of a container: the collector cannot mount\n");
+			skip_part("root of a container: the collector cannot mount");
 		else if (CHECK(join(&member)))
 			table_of_capable_root(member.table_fd);
 		finish();

@@ -76,7 +76,7 @@ static void page_of_another(void)
 		imposter();
 	EVENTUALLY(note(NOTE_PLACED) != 0);
 	if (note(NOTE_PLACED) != 1)
-		printf("skipped: no file can be made here that passes for a usage page\n");
+		skip_part("no file can be made here that passes for a usage page");
 	collector_kill();
 	collector_start("");
 	note_set(NOTE_RESTARTED, 1);
