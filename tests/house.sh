@@ -48,10 +48,10 @@ for room in src/*/; do
 done
 
 # ---- each header compiles alone, each file says its licence
-for header in src/*/*.h tests/*.h tests/*/*.h; do
+for header in src/*/*.h tests/*.h tests/*/*.h tests/*/*/*.h; do
 	echo "#include \"$source/$header\"" >"$work/alone.c"
 	# (some pragmas are for the compiler of programs in the kernel)
-	gcc -std=gnu11 -D_GNU_SOURCE -Isrc -Itests -Itests/fakeverbs -fsyntax-only -Wall -Werror \
+	gcc -std=gnu11 -D_GNU_SOURCE -Isrc -Itests -Itests/{fakeverbs,step,daemon} -fsyntax-only -Wall -Werror \
 		-Wno-unknown-pragmas "$work/alone.c" || fail "$header does not compile alone"
 done
 while read -r file; do
@@ -94,7 +94,7 @@ fi
 if command -v shellcheck >/dev/null; then
 	find . -path ./build\* -prune -o -name '*.sh' -print0 | xargs -0 shellcheck -x -S warning ||
 		fail "shellcheck"
-	shellcheck -x -S warning .ci/run lab/{run,check,kernel,guest} || fail "shellcheck"
+	shellcheck -x -S warning .ci/run build_all.sh lab/{run,check,kernel,guest} || fail "shellcheck"
 else
 	echo "skipped: shellcheck is not installed; the scripts were not checked"
 fi
