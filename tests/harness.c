@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -385,34 +384,6 @@ static void clean_up(void)
 		printf("cannot remove %s\n", directory);
 }
 
-/* A process of its own, nobody's child, removes the files of a driver that was killed. */
-static void files_watch(void)
-{
-	struct pollfd ended = { .fd = (int)syscall(SYS_pidfd_open, driver_pid, 0), .events = POLLIN };
-	pid_t pid;
-
-	if (ended.fd < 0) /* an old kernel */
-		return;
-	pid = fork();
-	if (pid == 0) {
-		if (fork())
-			_exit(0);
-		setsid();
-		dup2(ended.fd, STDIN_FILENO);
-		closefrom(1);
-		ended.fd = STDIN_FILENO;
-		while (poll(&ended, 1, -1) < 0 && errno == EINTR)
-			;
-		if (!access(directory, F_OK)) {
-			usleep(200000); /* its children die at the same time */
-			files_remove();
-		}
-		_exit(0);
-	}
-	close(ended.fd);
-	waitpid(pid, NULL, 0);
-}
-
 static void killed(int number)
 {
 	clean_up();
@@ -431,7 +402,6 @@ static int drive(void (*driver)(void))
 		abort();
 	driver_pid = getpid();
 	names_make(base);
-	files_watch();
 	atexit(clean_up);
 	for (unsigned i = 0; i < sizeof(deadly) / sizeof(deadly[0]); i++)
 		signal(deadly[i], killed);
