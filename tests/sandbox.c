@@ -31,7 +31,7 @@
 #define CGROUP_PREFIX "rdma_test."
 
 enum {
-	STILL_SECONDS = 120, /* no process is runnable or used processor time for so long */
+	STILL_SECONDS = 120, /* default of SANDBOX_STILL_SECONDS: no process worked for so long */
 	TOTAL_SECONDS = 3000,
 	GRACE_SECONDS = 10, /* for processes that are about to end by themselves */
 	EXIT_FAILED = 1,
@@ -313,19 +313,26 @@ static sigset_t signals_block(void)
 	return set;
 }
 
+static int still_seconds(void)
+{
+	const char *set = getenv("SANDBOX_STILL_SECONDS");
+
+	return set && atoi(set) > 0 ? atoi(set) : STILL_SECONDS;
+}
+
 /* Waits for the test's end; its exit status, or that of a test which was stopped. */
 static int test_wait(pid_t test, int signals)
 {
 	double begin = now(), moved = begin;
 	uint64_t ticks, ticks_before = 0;
-	int status;
+	int status, still = still_seconds();
 
 	for (;;) {
 		struct pollfd ready = { .fd = signals, .events = POLLIN };
 		struct signalfd_siginfo info;
 		pid_t ended;
 
-		if (poll(&ready, 1, 2000) > 0 && read(signals, &info, sizeof(info)) == sizeof(info) &&
+		if (poll(&ready, 1, 1000) > 0 && read(signals, &info, sizeof(info)) == sizeof(info) &&
 		    info.ssi_signo != SIGCHLD)
 			return 128 + (int)info.ssi_signo;
 		while ((ended = waitpid(-1, &status, WNOHANG)) > 0)
@@ -334,8 +341,8 @@ static int test_wait(pid_t test, int signals)
 		if (session_ticks(test, &ticks) || ticks != ticks_before)
 			moved = now();
 		ticks_before = ticks;
-		if (now() - moved > STILL_SECONDS)
-			say("stopped: no process has worked for %d s", STILL_SECONDS);
+		if (now() - moved > still)
+			say("stopped: no process has worked for %d s", still);
 		else if (now() - begin > TOTAL_SECONDS)
 			say("stopped: not finished after %d s", TOTAL_SECONDS);
 		else
