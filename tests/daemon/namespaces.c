@@ -234,7 +234,8 @@ static bool wait_word(const struct box *box, unsigned which, uint64_t value)
 
 		if (waitpid(box->between, &status, WNOHANG) == box->between) {
 			if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_PERMITTED)
-				skip("namespaces like those of a container are not permitted here");
+				skip("a container cannot be built here: its last message says why; "
+				     "other users must be able to reach the build directory");
 			return CHECK(false, "a container ended with %x", (unsigned)status);
 		}
 		if (!waiting_goes_on(&waiting))
