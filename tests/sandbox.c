@@ -29,6 +29,7 @@
 #include "session.h"
 
 #define CGROUP_PREFIX "rdma_test."
+#define DIRECTORY_PREFIX "rdma_sandbox."
 
 enum {
 	STILL_SECONDS = 120, /* default of SANDBOX_STILL_SECONDS: no process worked for so long */
@@ -40,7 +41,7 @@ enum {
 
 static const char *test_name;
 static char cgroup[PATH_MAX - 64]; /* "" without one */
-static char directory[] = "/tmp/rdma_sandbox.XXXXXX";
+static char directory[64];
 
 static double now(void)
 {
@@ -142,8 +143,11 @@ static void cgroup_remove(const char *path)
 	}
 }
 
-/* A sandbox that was killed could not clean up. */
-static void cgroups_sweep(const char *parent)
+/*
+ * A sandbox that was killed could not clean up: calls remove for what is named PREFIX and the
+ * number of a process that is no more.
+ */
+static void leftovers_remove(const char *parent, const char *prefix, void (*remove)(const char *path))
 {
 	DIR *folder = opendir(parent);
 	struct dirent *entry;
@@ -152,18 +156,23 @@ static void cgroups_sweep(const char *parent)
 		char path[PATH_MAX];
 		pid_t owner;
 
-		if (strncmp(entry->d_name, CGROUP_PREFIX, strlen(CGROUP_PREFIX)))
+		if (strncmp(entry->d_name, prefix, strlen(prefix)))
 			continue;
-		owner = atoi(entry->d_name + strlen(CGROUP_PREFIX));
+		owner = atoi(entry->d_name + strlen(prefix));
 		if (owner <= 0 || kill(owner, 0) == 0 || errno != ESRCH)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", parent, entry->d_name);
-		if (cgroup_is_populated(path))
-			say("note: an earlier test left processes running in %s; they are killed", path);
-		cgroup_remove(path);
+		remove(path);
 	}
 	if (folder)
 		closedir(folder);
+}
+
+static void cgroup_remove_leftover(const char *path)
+{
+	if (cgroup_is_populated(path))
+		say("note: an earlier test left processes running in %s; they are killed", path);
+	cgroup_remove(path);
 }
 
 static void cgroup_make(void)
@@ -172,7 +181,7 @@ static void cgroup_make(void)
 
 	if (!cgroup_find_own(parent, sizeof(parent)))
 		return;
-	cgroups_sweep(parent);
+	leftovers_remove(parent, CGROUP_PREFIX, cgroup_remove_leftover);
 	snprintf(cgroup, sizeof(cgroup), "%s/" CGROUP_PREFIX "%d", parent, (int)getpid());
 	if (mkdir(cgroup, 0755))
 		cgroup[0] = '\0';
@@ -290,14 +299,20 @@ static bool processes_left(void)
 	}
 }
 
-static void clean_up(void)
+static void directory_remove(const char *path)
 {
-	char command[64];
+	char command[PATH_MAX + 16];
 
-	processes_kill();
-	snprintf(command, sizeof(command), "rm -rf '%s'", directory);
+	snprintf(command, sizeof(command), "rm -rf '%s'", path);
 	if (system(command))
-		say("cannot remove %s", directory);
+		say("cannot remove %s", path);
+}
+
+static bool directory_make(void)
+{
+	leftovers_remove("/tmp", DIRECTORY_PREFIX, directory_remove);
+	snprintf(directory, sizeof(directory), "/tmp/" DIRECTORY_PREFIX "%d.XXXXXX", (int)getpid());
+	return mkdtemp(directory) && chmod(directory, 0755) == 0; /* tests become other users */
 }
 
 static sigset_t signals_block(void)
@@ -364,11 +379,10 @@ int main(int argc, char **argv)
 	test_name = argv[1];
 	set = signals_block();
 	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (prctl(PR_SET_CHILD_SUBREAPER, 1) || signals < 0 || !mkdtemp(directory)) {
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1) || signals < 0 || !directory_make()) {
 		say("cannot prepare: %s", strerror(errno));
 		return EXIT_FAILED;
 	}
-	chmod(directory, 0755); /* tests become other users */
 	cgroup_make();
 	status = test_wait(test_start(argv + 2), signals);
 	if ((status == 0 || status == 77) && processes_left()) {
@@ -376,6 +390,7 @@ int main(int argc, char **argv)
 		children_visit(child_show);
 		status = EXIT_FAILED;
 	}
-	clean_up();
+	processes_kill();
+	directory_remove(directory);
 	return status;
 }

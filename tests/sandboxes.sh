@@ -17,6 +17,7 @@ says() { grep -q "$1" "$work/out"; }
 sleepers() { grep -lsxz "${1%?}[${1: -1}]" /proc/[0-9]*/cmdline | cut -d / -f 3; }
 runs() { [ -n "$(sleepers "$1")" ]; }
 ended() { ! runs "$1"; }
+no_directory() { ! compgen -G "/tmp/rdma_sandbox.$1.*" >/dev/null; }
 # A number of seconds that no other sleep on this machine has.
 unique() { echo "$1.$$"; }
 
@@ -71,7 +72,7 @@ standstill() {
 }
 
 killed_sandbox() {
-	local pid seconds
+	local pid seconds left
 	seconds=$(unique 1004)
 	background "$sandbox" inner sh -c "sleep $seconds & wait" >"$work/out" 2>&1 &
 	pid=$!
@@ -86,12 +87,11 @@ killed_sandbox() {
 	check "another test runs" eventually runs "$seconds"
 	kill -KILL "$pid"
 	wait "$pid" 2>/dev/null || true
-	if ! runs "$seconds"; then
-		return # it was gone with its parent
-	fi
+	left=$(sleepers "$seconds")
 	boxed 'exit 0'
+	check "the next sandbox removes the directory of a killed one" no_directory "$pid"
 	if ended "$seconds"; then
-		check "what a killed sandbox left is named by the next" says 'an earlier test left processes running'
+		[ -z "$left" ] || check "and says which processes it left" says 'an earlier test left processes running'
 	else
 		sleepers "$seconds" | xargs -r kill -KILL
 		skip_part "no cgroup may be made here, so the next sandbox does not find what a killed one left"
