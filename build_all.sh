@@ -13,7 +13,7 @@ usage() {
 	                 real kernel, and under the sanitizers
 	  test LABEL     only the tests with this label: quick (a minute, no virtual machine),
 	                 daemon, kill, model, lab
-	    --only NAME  only this test
+	    --only NAME  only this test; NAME:CASE only this case of it
 	    --list       print the names and labels of the tests, and run none
 	    --long       in addition full sizes, all kernels and the long tests (hours)
 	TEXT
@@ -68,9 +68,9 @@ sanitized() {
 }
 
 # run_tests BUILD... -- CTEST-ARGUMENT...: the tests of several builds as one run of ctest, so that
-# it has one last line with the count
+# there is one count, in the last line
 run_tests() {
-	local every=$PWD/build/every-build
+	local every=$PWD/build/every-build status=0
 	mkdir -p "$every"
 	: >"$every/CTestTestfile.cmake"
 	while [ "$1" != -- ]; do
@@ -78,7 +78,27 @@ run_tests() {
 		shift
 	done
 	shift
-	ctest --test-dir "$every" --output-on-failure --no-tests=error -j "$(nproc)" "$@"
+	ctest --test-dir "$every" --output-on-failure --no-tests=error -j "$(nproc)" "$@" |
+		tee "$every/output" || status=$?
+	awk '/^ *[0-9]+\/[0-9]+ Test +#/ { if (/   Passed /) passed++; else if (/\*\*\*Skipped/) skipped++; else failed++ }
+		END { printf "%d passed, %d failed", passed, failed; if (skipped) printf ", %d skipped", skipped; print "" }' \
+		"$every/output"
+	return $status
+}
+
+# pattern TEXT: a regular expression that matches this text only
+pattern() { sed 's/[][().*+?^$|\\]/\\&/g' <<<"$1"; }
+
+# list_tests: NAME and LABELS of each; needs no build. The sanitizer builds have the same tests but
+# for those that cannot differ, as asan.NAME and tsan.NAME.
+list_tests() {
+	cmake -S . -B build >/dev/null
+	ctest --test-dir build --build-config long --show-only=json-v1 | awk -F '"' '
+		/^      "name" : / { name = $4 }
+		/^          "name" : "LABELS"/ { labels = 1; next }
+		labels && /"value"/ { next }
+		labels && /"/ { list = list " " $2 }
+		labels && /\]/ { printf "%-40s%s\n", name, list; labels = 0; list = "" }'
 }
 
 test_command() {
@@ -86,18 +106,34 @@ test_command() {
 	while [ $# -gt 0 ]; do
 		case $1 in
 		--only)
+			[ -z "$only" ] || { echo "build_all.sh: --only: given twice: expected one NAME" >&2; exit 2; }
 			only=${2-}
-			[ -n "$only" ] || { echo "build_all.sh: --only: missing NAME: --list prints the names" >&2; exit 2; }
+			[[ $only = [!-]* ]] || { echo "build_all.sh: --only: missing NAME: --list prints the names" >&2; exit 2; }
 			shift
 			;;
 		--list) list=1 ;;
 		--long) long=1 ;;
-		quick | daemon | kill | model | lab | long) label=$1 ;;
+		quick | daemon | kill | model | lab | long)
+			[ -z "$label" ] || { echo "build_all.sh: test: two labels '$label' and '$1': expected one" >&2; exit 2; }
+			label=$1
+			;;
 		*) echo "build_all.sh: test: unknown argument '$1'" >&2; usage >&2; exit 2 ;;
 		esac
 		shift
 	done
 	install_missing "${build_packages[@]}" "${lab_packages[@]}" "${test_packages[@]}"
+	if [ -n "$list" ]; then
+		list_tests
+		return
+	fi
+	if [ -n "$only" ]; then
+		[ "$only" = "${only%%:*}" ] || export TEST_CASE=${only#*:}
+		only=${only%%:*}
+		list_tests | grep -E "^$(pattern "${only#[at]san.}") " >/dev/null || {
+			echo "build_all.sh: --only: no test named '$only': --list prints the names" >&2
+			exit 2
+		}
+	fi
 	build build -DRDMA_INTERCEPT_WERROR=ON
 	case $label$only in
 	'' | asan.* | tsan.*)
@@ -107,12 +143,11 @@ test_command() {
 		;;
 	esac
 	[ -z "$label" ] || arguments+=(--label-regex "^$label\$")
-	[ -z "$only" ] || arguments+=(--tests-regex "^${only//./\\.}\$")
+	[ -z "$only" ] || arguments+=(--tests-regex "^$(pattern "$only")\$")
 	if [ -n "$long" ] || [ "$label" = long ]; then
 		export RDMA_INTERCEPT_TEST_FACTOR=${RDMA_INTERCEPT_TEST_FACTOR:-5}
 		arguments+=(--build-config long)
 	fi
-	[ -z "$list" ] || arguments+=(--show-only --verbose)
 	say "Testing ${builds[*]}"
 	run_tests "${builds[@]}" -- "${arguments[@]}"
 }

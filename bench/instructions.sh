@@ -10,7 +10,7 @@ set -euo pipefail
 command -v valgrind >/dev/null || { echo "skipped: valgrind is not installed"; exit 77; }
 build=$(cd "${1:-$(dirname "$0")/../build}" && pwd)
 few=200 many=700
-work=$(mktemp -d /tmp/rdma_bench.XXXXXX)
+work=$(mktemp -d -t rdma_bench.XXXXXX)
 shm=${work##*/}
 trap 'rm -rf "$work" "/dev/shm/$shm"' EXIT
 trap 'exit 1' HUP INT PIPE TERM

@@ -66,6 +66,7 @@ run_cases() {
 	local case_names=$1 only_case='' passed_cases=0 failed_cases=0 skipped_cases=0
 
 	shift
+	[ $# -gt 0 ] || [ -z "${TEST_CASE-}" ] || set -- --only "$TEST_CASE"
 	case ${1-} in
 	'') ;;
 	--list)
@@ -74,9 +75,9 @@ run_cases() {
 		;;
 	--only)
 		only_case=${2-}
-		if ! [[ " ${case_names//[[:space:]]/ } " == *" $only_case "* ]]; then
-			echo "$only_case: no such case: --list prints the names" >&2
-			exit 1
+		if [ $# -ne 2 ] || ! tr -s ' \t' '\n\n' <<<"$case_names" | grep -qxF -e "${only_case:- }"; then
+			echo "--only: no case named '$only_case': --list prints the names" >&2
+			exit 2
 		fi
 		;;
 	*)
@@ -106,5 +107,6 @@ run_cases() {
 		echo "$passed_cases passed, $failed_cases failed"
 	fi
 	[ "$failed_cases" -eq 0 ] || exit 1
+	[ "$passed_cases" -gt 0 ] || exit 77
 	exit 0
 }

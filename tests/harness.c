@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -30,11 +31,17 @@ static uint64_t *words;
 static pid_t driver_pid; /* 0 in a scenario */
 static pid_t parent_pid; /* when this program began */
 
+/* While we only look whether others are done, our own work must not count as theirs. */
+static bool named_waiter;
+static void waiter_name(bool waits);
+
 bool check_one(bool good, const char *file, int line, const char *text, const char *format, ...)
 {
 	va_list arguments;
 
 	__atomic_add_fetch(&checks, 1, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&named_waiter, __ATOMIC_RELAXED))
+		waiter_name(false);
 	if (good)
 		return true;
 	__atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED);
@@ -201,7 +208,7 @@ void stop_here(void)
 		exit(EXIT_FAILED);
 	if (cases.name)
 		case_end();
-	printf("stopped: what follows needs this\n");
+	printf("stopped: the rest needs the check above\n");
 	cases_result();
 	exit(EXIT_FAILED);
 }
@@ -222,7 +229,7 @@ void skip(const char *format, ...)
 	vprintf(format, arguments);
 	va_end(arguments);
 	printf("\n");
-	exit(EXIT_SKIPPED);
+	exit(failures ? EXIT_FAILED : EXIT_SKIPPED);
 }
 
 void skip_part(const char *format, ...)
@@ -398,8 +405,10 @@ static int drive(void (*driver)(void))
 	char base[64];
 
 	snprintf(base, sizeof(base), "%s/rdma_test.XXXXXX", temporary ? temporary : "/tmp");
-	if (!mkdtemp(base))
-		abort();
+	if (!mkdtemp(base)) {
+		fprintf(stderr, "TMPDIR: cannot make %s: %s\n", base, strerror(errno));
+		return EXIT_FAILED;
+	}
 	driver_pid = getpid();
 	names_make(base);
 	atexit(clean_up);
@@ -419,9 +428,15 @@ int harness_main(int argc, char **argv, const struct scenario *scenarios, void (
 		cases.list = true;
 	else if (argc == 3 && (!strcmp(argv[1], "--only") || !strcmp(argv[1], "--case")))
 		cases.only = argv[2];
-	cases.part = cases.only && !strcmp(argv[1], "--case");
+	else if (argc < 2) /* by ctest, which gives no arguments */
+		cases.only = getenv("TEST_CASE");
+	cases.part = cases.only && argc == 3 && !strcmp(argv[1], "--case");
 	if (argc < 2 || cases.list || cases.only)
 		return drive(driver);
+	if (argv[1][0] == '-') {
+		fprintf(stderr, "usage: %s [--list | --only CASE]\n", program_invocation_short_name);
+		return 2;
+	}
 	names_make(environment("HARNESS_DIRECTORY"));
 	snprintf(scenario, sizeof(scenario), "%s", argv[1]);
 	argument = strchr(scenario, ':');
@@ -534,12 +549,34 @@ int spawn_wait(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/* The last lines that a scenario wrote to stderr, which began at that offset of the file. */
+static const char *stderr_since(off_t offset)
+{
+	enum { MOST = 2000 };
+	static char text[MOST + 1];
+	int fd = open(stderr_path, O_RDONLY | O_CLOEXEC);
+	off_t size = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+	ssize_t length;
+
+	if (size - offset > MOST)
+		offset = size - MOST;
+	length = fd < 0 || size <= offset ? 0 : pread(fd, text, MOST, offset);
+	if (fd >= 0)
+		close(fd);
+	text[length < 0 ? 0 : length] = '\0';
+	return text;
+}
+
 int spawn(const char *scenario, const char *settings)
 {
-	int result = spawn_wait(spawn_start(scenario, settings));
+	struct stat before = { 0 };
+	int result;
 
+	if (stat(stderr_path, &before))
+		before.st_size = 0;
+	result = spawn_wait(spawn_start(scenario, settings));
 	CHECK(result == 0, "scenario %s [%s] ended with %d; stderr: %s", scenario, settings, result,
-	      stderr_text());
+	      stderr_since(before.st_size));
 	return result;
 }
 
@@ -629,39 +666,37 @@ void log_clear(void)
 	unlink(stderr_path);
 }
 
+static void waiter_name(bool waits)
+{
+	if (__atomic_exchange_n(&named_waiter, waits, __ATOMIC_RELAXED) == waits)
+		return;
+	prctl(PR_SET_NAME, waits ? SESSION_WAITER : program_invocation_short_name);
+}
+
 bool waiting_goes_on(struct waiting *waiting)
 {
 	enum { STILL_SECONDS = 30, PATIENCE_CPU_SECONDS = 300, REPORT_SECONDS = 20 };
 	double now = seconds_now();
-	uint64_t ticks;
-	bool runnable, busy;
 
 	usleep(waiting->steps < 100 ? 500 : waiting->steps < 500 ? 5000 : 20000);
-	waiting->steps++;
-	if (waiting->steps == 1)
-		waiting->begin = waiting->looked = waiting->moved = now;
+	if (waiting->steps++ == 0) {
+		waiting->begin = waiting->looked = now;
+		session_watch_begin(&waiting->watch, getsid(0), STILL_SECONDS / 3.0, now);
+	}
 	if (now < waiting->looked + 1)
 		return true;
-	runnable = session_ticks(getsid(0), &ticks);
-	if (waiting->looked == waiting->begin)
-		waiting->ticks_at_begin = ticks;
-	/* A tenth of a processor is more than it costs to answer us. The dead take their ticks
-	 * with them: less is movement too. */
-	busy = (double)ticks > (double)waiting->ticks +
-				       (now - waiting->looked) * (double)sysconf(_SC_CLK_TCK) / 10;
-	if (runnable || busy || ticks < waiting->ticks)
-		waiting->moved = now;
 	waiting->looked = now;
-	if (ticks < waiting->ticks)
-		waiting->ticks_at_begin = ticks;
-	waiting->ticks = ticks;
+	waiter_name(true);
 	if (now > waiting->begin + REPORT_SECONDS && !waiting->reported && waiting->for_what) {
 		printf("%s:%d: still waiting after %d s: %s\n", waiting->file, waiting->line,
 		       REPORT_SECONDS, waiting->for_what);
 		waiting->reported = true;
 	}
-	return now < waiting->moved + STILL_SECONDS &&
-	       ticks - waiting->ticks_at_begin < PATIENCE_CPU_SECONDS * (uint64_t)sysconf(_SC_CLK_TCK);
+	if (session_still(&waiting->watch, now) < STILL_SECONDS &&
+	    waiting->watch.total < PATIENCE_CPU_SECONDS * (uint64_t)sysconf(_SC_CLK_TCK))
+		return true;
+	waiter_name(false);
+	return false;
 }
 
 double seconds_now(void)

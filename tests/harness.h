@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "ledger/kinds.h"
+#include "session.h"
 
 /* Counts, and says where and what when it fails. Usable in driver and scenarios. */
 #define CHECK(condition, ...)                                                                      \
@@ -44,17 +45,17 @@ __attribute__((noreturn)) void stop_here(void);
 
 /*
  * One step of a wait: sleeps a moment. Returns false when it makes no sense to wait any longer:
- * for STILL_SECONDS no process of this session was runnable or used more processor time than
- * our own questions cost, or the session has used PATIENCE_CPU_SECONDS of processor time since
- * the wait began. Zero-initialise the structure; the named fields are optional.
+ * the session stands still for STILL_SECONDS (session.h), or has used PATIENCE_CPU_SECONDS of
+ * processor time since the wait began. Zero-initialise the structure; the named fields are
+ * optional.
  */
 struct waiting {
 	const char *for_what, *file;
 	int line;
 	unsigned steps;
 	bool reported;
-	double begin, looked, moved;  /* seconds_now() */
-	uint64_t ticks, ticks_at_begin; /* processor time of the session */
+	double begin, looked; /* seconds_now() */
+	struct session_watch watch;
 };
 bool waiting_goes_on(struct waiting *waiting);
 

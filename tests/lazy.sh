@@ -5,7 +5,7 @@
 # usage: tests/lazy.sh [--list | --only CASE]
 # shellcheck disable=SC2317 # functions that run_cases calls
 set -euo pipefail
-build=${BUILD_DIRECTORY:?}
+build=${BUILD_DIRECTORY:-$(cd "$(dirname "$0")/.." && pwd)/build}
 library=$build/librdma_intercept.so
 command -v strace >/dev/null || { echo "skipped: strace is not installed"; exit 77; }
 # shellcheck source=tests/cases.sh

@@ -6,7 +6,7 @@
 # usage: tests/leasecost.sh [--list | --only CASE]
 # shellcheck disable=SC2317 # functions that run_cases calls
 set -euo pipefail
-build=${BUILD_DIRECTORY:?}
+build=${BUILD_DIRECTORY:-$(cd "$(dirname "$0")/.." && pwd)/build}
 for tool in strace valgrind; do
 	command -v $tool >/dev/null || { echo "skipped: $tool is not installed"; exit 77; }
 done

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -34,6 +35,7 @@
 enum {
 	STILL_SECONDS = 120, /* default of SANDBOX_STILL_SECONDS: no process worked for so long */
 	TOTAL_SECONDS = 3000,
+	LONG_SECONDS = 24 * 3600, /* of the long form */
 	GRACE_SECONDS = 10, /* for processes that are about to end by themselves */
 	EXIT_FAILED = 1,
 	EXIT_STOPPED = 124,
@@ -89,7 +91,8 @@ static bool cgroup_find_own(char *ret_path, size_t size)
 	while (file && fgets(line, sizeof(line), file)) {
 		char type[32], place[PATH_MAX / 2];
 
-		if (sscanf(line, "%*s %2047s %31s", place, type) == 2 && !strcmp(type, "cgroup2"))
+		if (!mounted[0] && sscanf(line, "%*s %2047s %31s", place, type) == 2 &&
+		    !strcmp(type, "cgroup2"))
 			snprintf(mounted, sizeof(mounted), "%s", place);
 	}
 	if (file)
@@ -135,12 +138,40 @@ static void cgroup_kill(const char *path)
 		fclose(file);
 }
 
+/* With the cgroups that a test made below its own. */
 static void cgroup_remove(const char *path)
 {
+	DIR *folder = opendir(path);
+	struct dirent *entry;
+
+	cgroup_kill(path);
+	while (folder && (entry = readdir(folder))) {
+		char below[PATH_MAX];
+
+		if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+			continue;
+		if (snprintf(below, sizeof(below), "%s/%s", path, entry->d_name) < (int)sizeof(below))
+			cgroup_remove(below);
+	}
+	if (folder)
+		closedir(folder);
 	for (int i = 0; i < 1000 && rmdir(path) && errno == EBUSY; i++) {
 		cgroup_kill(path);
 		usleep(5000);
 	}
+}
+
+/* Locks a directory. Whoever makes one keeps it locked as long as it lives; a process number alone
+ * proves nothing, since its owner may be in another PID namespace. */
+static int directory_lock(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
 }
 
 /*
@@ -155,6 +186,7 @@ static void leftovers_remove(const char *parent, const char *prefix, void (*remo
 	while (folder && (entry = readdir(folder))) {
 		char path[PATH_MAX];
 		pid_t owner;
+		int lock;
 
 		if (strncmp(entry->d_name, prefix, strlen(prefix)))
 			continue;
@@ -162,7 +194,11 @@ static void leftovers_remove(const char *parent, const char *prefix, void (*remo
 		if (owner <= 0 || kill(owner, 0) == 0 || errno != ESRCH)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", parent, entry->d_name);
+		lock = directory_lock(path);
+		if (lock < 0)
+			continue;
 		remove(path);
+		close(lock);
 	}
 	if (folder)
 		closedir(folder);
@@ -185,6 +221,8 @@ static void cgroup_make(void)
 	snprintf(cgroup, sizeof(cgroup), "%s/" CGROUP_PREFIX "%d", parent, (int)getpid());
 	if (mkdir(cgroup, 0755))
 		cgroup[0] = '\0';
+	else
+		directory_lock(cgroup); /* until we end */
 }
 
 /* ---- the test */
@@ -195,6 +233,25 @@ static void mounts_isolate(void)
 	if (unshare(CLONE_NEWNS) || mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL))
 		return;
 	mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777");
+}
+
+/* A test sees the settings that it was registered with, not those of whoever runs it. */
+static void environment_clear(void)
+{
+	static const char *const prefixes[] = { "RDMA_INTERCEPT_", "RDMA_COLLECTOR_", "LD_PRELOAD=" };
+	char name[128];
+
+	for (char **entry = environ; *entry;) {
+		bool foreign = false;
+
+		for (unsigned i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+			foreign |= !strncmp(*entry, prefixes[i], strlen(prefixes[i]));
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(*entry, "="), *entry);
+		if (foreign && strncmp(name, "RDMA_INTERCEPT_TEST_", strlen("RDMA_INTERCEPT_TEST_")))
+			unsetenv(name); /* moves the rest */
+		else
+			entry++;
+	}
 }
 
 static pid_t test_start(char **command)
@@ -213,6 +270,8 @@ static pid_t test_start(char **command)
 	mounts_isolate();
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	environment_clear();
 	setenv("TMPDIR", directory, 1);
 	execvp(command[0], command);
 	say("cannot run %s: %s", command[0], strerror(errno));
@@ -312,7 +371,10 @@ static bool directory_make(void)
 {
 	leftovers_remove("/tmp", DIRECTORY_PREFIX, directory_remove);
 	snprintf(directory, sizeof(directory), "/tmp/" DIRECTORY_PREFIX "%d.XXXXXX", (int)getpid());
-	return mkdtemp(directory) && chmod(directory, 0755) == 0; /* tests become other users */
+	if (!mkdtemp(directory) || chmod(directory, 0755)) /* tests become other users */
+		return false;
+	directory_lock(directory); /* until we end */
+	return true;
 }
 
 static sigset_t signals_block(void)
@@ -328,20 +390,22 @@ static sigset_t signals_block(void)
 	return set;
 }
 
-static int still_seconds(void)
+static int seconds_of(const char *variable, int seconds)
 {
-	const char *set = getenv("SANDBOX_STILL_SECONDS");
+	const char *set = getenv(variable);
 
-	return set && atoi(set) > 0 ? atoi(set) : STILL_SECONDS;
+	return set && atoi(set) > 0 ? atoi(set) : seconds;
 }
 
 /* Waits for the test's end; its exit status, or that of a test which was stopped. */
 static int test_wait(pid_t test, int signals)
 {
-	double begin = now(), moved = begin;
-	uint64_t ticks, ticks_before = 0;
-	int status, still = still_seconds();
+	double begin = now();
+	struct session_watch watch;
+	int status, still = seconds_of("SANDBOX_STILL_SECONDS", STILL_SECONDS);
+	int total = getenv("RDMA_INTERCEPT_TEST_FACTOR") ? LONG_SECONDS : TOTAL_SECONDS;
 
+	session_watch_begin(&watch, test, still / 3.0, begin);
 	for (;;) {
 		struct pollfd ready = { .fd = signals, .events = POLLIN };
 		struct signalfd_siginfo info;
@@ -353,13 +417,10 @@ static int test_wait(pid_t test, int signals)
 		while ((ended = waitpid(-1, &status, WNOHANG)) > 0)
 			if (ended == test)
 				return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-		if (session_ticks(test, &ticks) || ticks != ticks_before)
-			moved = now();
-		ticks_before = ticks;
-		if (now() - moved > still)
+		if (session_still(&watch, now()) > still)
 			say("stopped: no process has worked for %d s", still);
-		else if (now() - begin > TOTAL_SECONDS)
-			say("stopped: not finished after %d s", TOTAL_SECONDS);
+		else if (now() - begin > total)
+			say("stopped: not finished after %d s", total);
 		else
 			continue;
 		children_visit(child_show);
@@ -378,6 +439,8 @@ int main(int argc, char **argv)
 	}
 	test_name = argv[1];
 	set = signals_block();
+	signal(SIGPIPE, SIG_IGN); /* cleaning up comes first */
+	prctl(PR_SET_PDEATHSIG, SIGTERM); /* ctest was killed */
 	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) || signals < 0 || !directory_make()) {
 		say("cannot prepare: %s", strerror(errno));

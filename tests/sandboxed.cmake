@@ -49,5 +49,5 @@ function(sandboxed_test name labels)
   add_test(NAME ${test_prefix}${name} ${when} COMMAND sandbox ${test_prefix}${name} ${ARGN})
   # The sandbox has limits of its own; this one is for the sandbox.
   set_tests_properties(${test_prefix}${name} PROPERTIES
-    LABELS "${labels}" ENVIRONMENT "${test_environment}" SKIP_RETURN_CODE 77 TIMEOUT 4000)
+    LABELS "${labels}" ENVIRONMENT "${test_environment}" SKIP_RETURN_CODE 77 TIMEOUT 90000)
 endfunction()

@@ -5,7 +5,7 @@
 # usage: tests/valgrind.sh [--list | --only CASE]
 # shellcheck disable=SC2317 # functions that run_cases calls
 set -euo pipefail
-build=${BUILD_DIRECTORY:?}
+build=${BUILD_DIRECTORY:-$(cd "$(dirname "$0")/.." && pwd)/build}
 command -v valgrind >/dev/null || { echo "skipped: valgrind is not installed"; exit 77; }
 # shellcheck source=tests/cases.sh
 . "$(dirname "$0")/cases.sh"

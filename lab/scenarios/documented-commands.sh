@@ -8,7 +8,7 @@ unset RDMA_INTERCEPT_SHM_NAME # as a user has it
 cd "$BUILD_DIRECTORY"
 
 documented() {
-	timeout 30s env RDMA_INTERCEPT_ENABLE_QP_CONTROL=1 RDMA_INTERCEPT_MAX_QP_PER_PROCESS=2 \
+	timeout 300s env RDMA_INTERCEPT_ENABLE_QP_CONTROL=1 RDMA_INTERCEPT_MAX_QP_PER_PROCESS=2 \
 		LD_PRELOAD=./librdma_intercept.so "$1" >"$scratch/out" 2>"$scratch/err"
 }
 same_as_documented() { diff <(sed 's/DEVICE/rxe0/' "$OLDPWD/tests/seeds/transcript.txt") "$scratch/out"; }

@@ -46,7 +46,7 @@ eventually nothing_more 0 || true # what was unloaded before may still be on its
 in_kernel_before=$(in_kernel | wc -l)
 monitor_start
 begin events "$monitor" --events -j
-sleep 0.5
+sleep 3 # it says nothing when it begins to read
 owner_begin 1
 check "events arrive" eventually grep -q '"event":"made","pid":'"${process[owner]}"',.*"kind":"qp"' "$scratch/events.out"
 for name in many more; do

@@ -8,7 +8,12 @@ objects=$BUILD_DIRECTORY/lab/objects
 
 # used KIND: what the tenant default uses, the only one
 used() { "$command" -j show kind "$1" | grep -o '"used": *[0-9]*' | head -n 1 | grep -o '[0-9]*'; }
-uses() { [ "$(used "$1" || echo 0)" = "$2" ]; } # who uses none is not listed
+uses() { # a tenant that uses none is not listed
+	local amount
+	"$command" -j show kind "$1" >/dev/null || return
+	amount=$(used "$1") || amount=0
+	[ "$amount" = "$2" ]
+}
 
 before=$(kernel_counts)
 collector_start

@@ -13,7 +13,7 @@ gunzip "$scratch"/tests/*.gz
 suite() {
 	local name=$1
 	shift
-	(cd "$scratch" && timeout 600 "$@" /usr/bin/python3 tests/run_tests.py -v --dev rxe0) >"$scratch/$name.out" 2>&1 || true
+	(cd "$scratch" && timeout 3600 "$@" /usr/bin/python3 tests/run_tests.py -v --dev rxe0) >"$scratch/$name.out" 2>&1 || true
 	# A test that has a description is two lines: its name, then that with the result.
 	awk '/^test_[^ ]* \(/ { name = $1 " " $2 } / [.][.][.] / { sub(/.* [.][.][.] /, ""); print name " ... " $0 }' \
 		"$scratch/$name.out" | sort -u "$scratch/$name" - >"$scratch/sorted"
