@@ -89,6 +89,27 @@ static void member_step(struct fixture *fixture, unsigned tenant, unsigned most,
 	}
 }
 
+/* Opens the device, which no limit forbids. On a busy machine the collector may not answer in the
+ * second that the library waits, and the library then refuses: try again. */
+static struct fixture member_fixture(void)
+{
+	struct fixture fixture = { .devices = ibv_get_device_list(NULL) };
+	struct waiting waiting = { .for_what = "opening the device", .file = __FILE__,
+				   .line = __LINE__ };
+
+	fixture_part(fixture.devices, "ibv_get_device_list");
+	do {
+		if (!fixture.context)
+			fixture.context = ibv_open_device(fixture.devices[0]);
+		if (fixture.context && !fixture.pd)
+			fixture.pd = ibv_alloc_pd(fixture.context);
+		if (fixture.pd && !fixture.cq)
+			fixture.cq = ibv_create_cq(fixture.context, CQ_DEPTH, NULL, NULL, 0);
+	} while (!fixture.cq && errno == EDQUOT && waiting_goes_on(&waiting));
+	fixture_part(fixture.cq, "the device");
+	return fixture;
+}
+
 /* "TENANT,MOST": takes and gives back QPs, up to MOST at once. After each share of the work it
  * pauses, until the driver has compared the counts and lets everybody go on. */
 static void run_member(const char *argument)
@@ -102,7 +123,7 @@ static void run_member(const char *argument)
 	if (geteuid() == 0 && setresuid(FIRST_UID + tenant, FIRST_UID + tenant, FIRST_UID + tenant))
 		abort();
 	die_with_parent();
-	fixture = fixture_open();
+	fixture = member_fixture();
 	word_add(WORD_READY, 1);
 	word_await(WORD_GO, 1);
 	for (unsigned pause = 1; pause <= PAUSES; pause++) {
@@ -158,6 +179,7 @@ static void members_run(const char *what, unsigned most, unsigned tenant_limit, 
 {
 	pid_t pid[MEMBERS];
 	long before = kernel_qps();
+	uint64_t refused;
 	char line[64];
 
 	if (geteuid() != 0) {
@@ -193,8 +215,11 @@ static void members_run(const char *what, unsigned most, unsigned tenant_limit, 
 	CHECK(word_load(WORD_FAILURES) == 0, "%llu times over a limit",
 	      (unsigned long long)word_load(WORD_FAILURES));
 	CHECK(word_load(WORD_MADE) > MEMBERS);
-	CHECK(may_refuse == (word_load(WORD_REFUSED) > 0), "%llu refused",
-	      (unsigned long long)word_load(WORD_REFUSED));
+	/* The library also refuses when a starved collector does not answer within a second; the
+	 * collector counts its own refusals. */
+	refused = collector_tenant(NULL).refused[KIND_qp];
+	CHECK(may_refuse == (refused > 0), "the collector refused %llu, the members saw %llu",
+	      (unsigned long long)refused, (unsigned long long)word_load(WORD_REFUSED));
 	CHECK(collector_wait_used(NULL, KIND_qp, 0));
 	EVENTUALLY(collector_tenant(NULL).granted[KIND_qp] == 0 &&
 		   collector_tenant(NULL).processes == 0);

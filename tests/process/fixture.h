@@ -3,8 +3,11 @@
 #ifndef TESTS_FIXTURE_H
 #define TESTS_FIXTURE_H
 
+#include <errno.h>
 #include <infiniband/verbs.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { SEND_DEPTH = 8, RECV_DEPTH = 4, CQ_DEPTH = 16, SRQ_DEPTH = 32, MR_LENGTH = 4096 };
 
@@ -32,19 +35,25 @@ static inline struct ibv_qp *qp_make(struct fixture *fixture, enum ibv_qp_type t
 	return ibv_create_qp(fixture->pd, &attr);
 }
 
+static inline void *fixture_part(void *part, const char *what)
+{
+	if (!part) {
+		fprintf(stderr, "fixture: %s: %s\n", what, strerror(errno));
+		abort();
+	}
+	return part;
+}
+
 static inline struct fixture fixture_open_device(unsigned device)
 {
 	struct fixture fixture = { .devices = ibv_get_device_list(NULL) };
 
-	if (!fixture.devices || !fixture.devices[device])
-		abort();
-	fixture.context = ibv_open_device(fixture.devices[device]);
-	if (!fixture.context)
-		abort();
-	fixture.pd = ibv_alloc_pd(fixture.context);
-	fixture.cq = ibv_create_cq(fixture.context, CQ_DEPTH, NULL, NULL, 0);
-	if (!fixture.pd || !fixture.cq)
-		abort();
+	fixture_part(fixture.devices, "ibv_get_device_list");
+	fixture_part(fixture.devices[device], "a device");
+	fixture.context = fixture_part(ibv_open_device(fixture.devices[device]), "ibv_open_device");
+	fixture.pd = fixture_part(ibv_alloc_pd(fixture.context), "ibv_alloc_pd");
+	fixture.cq = fixture_part(ibv_create_cq(fixture.context, CQ_DEPTH, NULL, NULL, 0),
+				  "ibv_create_cq");
 	return fixture;
 }
 
