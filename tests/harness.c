@@ -220,15 +220,21 @@ unsigned test_factor(void)
 	return set && atoi(set) > 1 ? (unsigned)atoi(set) : 1;
 }
 
+static void skip_say(const char *format, va_list arguments)
+{
+	printf("skipped: ");
+	vprintf(format, arguments);
+	printf("\n");
+	fflush(stdout);
+}
+
 void skip(const char *format, ...)
 {
 	va_list arguments;
 
-	printf("skipped: ");
 	va_start(arguments, format);
-	vprintf(format, arguments);
+	skip_say(format, arguments);
 	va_end(arguments);
-	printf("\n");
 	exit(failures ? EXIT_FAILED : EXIT_SKIPPED);
 }
 
@@ -236,12 +242,9 @@ void skip_part(const char *format, ...)
 {
 	va_list arguments;
 
-	printf("skipped: ");
 	va_start(arguments, format);
-	vprintf(format, arguments);
+	skip_say(format, arguments);
 	va_end(arguments);
-	printf("\n");
-	fflush(stdout);
 	__atomic_store_n(skipped_word(), 1, __ATOMIC_SEQ_CST);
 }
 
@@ -442,7 +445,7 @@ int harness_main(int argc, char **argv, const struct scenario *scenarios, void (
 	argument = strchr(scenario, ':');
 	if (argument)
 		*argument++ = '\0';
-	for (; scenarios->name; scenarios++) {
+	for (; scenarios && scenarios->name; scenarios++) {
 		if (strcmp(scenarios->name, scenario))
 			continue;
 		scenarios->run(argument ? argument : "");

@@ -237,7 +237,6 @@ static void drive(void)
 
 int main(int argc, char **argv)
 {
-	static const struct scenario none[] = { { NULL, NULL } };
 
-	return harness_main(argc, argv, none, drive);
+	return harness_main(argc, argv, NULL, drive);
 }

@@ -239,9 +239,7 @@ static void driver(void)
 	stage_close();
 }
 
-static const struct scenario no_scenarios[] = { { 0 } };
-
 int main(int argc, char **argv)
 {
-	return harness_main(argc, argv, no_scenarios, driver);
+	return harness_main(argc, argv, NULL, driver);
 }
