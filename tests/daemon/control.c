@@ -237,6 +237,5 @@ static void drive(void)
 
 int main(int argc, char **argv)
 {
-
 	return harness_main(argc, argv, NULL, drive);
 }
