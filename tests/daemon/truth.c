@@ -377,6 +377,8 @@ static void differences_without_drift(void)
 		CHECK(events(EVENT_DRIFT, 0).count == before, "%s", events(EVENT_DRIFT, 0).text);
 	}
 	printf("%u brief differences\n", brief);
+	if (!brief)
+		skip_part("the machine made every brief difference a long one");
 	word_store(WORD_END, 1);
 	spawn_wait(lease);
 	collector_stop();
@@ -581,7 +583,7 @@ static void orphan_for_a_moment(void)
 			CHECK(events(EVENT_ORPHANED, pid).count == 0);
 	}
 	if (!judged)
-		printf("the machine is too busy: the time is not judged\n");
+		skip_part("the machine is too busy to judge the time");
 	collector_stop();
 }
 

@@ -193,7 +193,9 @@ static void turns(void)
 	stage_is_clean("turns");
 }
 
-/* Name, promise, processes, rounds, turns, slowdown, and what runs. */
+/* Name, promise, processes, rounds, turns, slowdown, and what runs. All users share the queue of
+ * connections that wait to be accepted, so a crowd delays the victims much: its bound says only
+ * that they are served. The case turns judges the order in which users are served. */
 static const struct attack attacks[] = {
 	{ "flood", "16 processes ask as fast as they can", 16,
 	  40, 100, 100, flood, stage_answers, NULL },
