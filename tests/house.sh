@@ -71,7 +71,7 @@ done
 
 # ---- exports are the rows of verbs.def, and nothing else
 {
-	tr '\n' ' ' <src/intercept/verbs.def | grep -oE '(CREATE|DESTROY|SPECIAL)\([a-z0-9]+, [A-Z0-9_.]+, *[a-z0-9_]+' |
+	tr '\n' ' ' <src/intercept/verbs.def | grep -oE '(CREATE|CHILD|DESTROY|SPECIAL)\([a-z0-9]+, [A-Z0-9_.]+, *[a-z0-9_]+' |
 		sed -E 's/.*\([a-z0-9]+, ([A-Z0-9_.]+), *([a-z0-9_]+)/\2@@\1/'
 	echo verbs_open_device
 	printf '%s\n' dlsym@@GLIBC_2.34 dlsym@GLIBC_2.2.5 dlvsym@@GLIBC_2.34 dlvsym@GLIBC_2.2.5

@@ -139,7 +139,8 @@ static bool begins(const char *name, const char *prefix)
 static int verb_find(const char *name)
 {
 	if (!begins(name, "ibv_") && !begins(name, "rdma_") && !begins(name, "verbs_") &&
-	    !begins(name, "mlx5dv_") && !begins(name, "efadv_") && !begins(name, "hnsdv_"))
+	    !begins(name, "mlx5dv_") && !begins(name, "__mlx5dv_") && !begins(name, "mlx4dv_") &&
+	    !begins(name, "efadv_") && !begins(name, "hnsdv_"))
 		return -1;
 	for (int verb = 0; verb < VERBS; verb++)
 		if (elf_same_name(name, verbs[verb].name))

@@ -197,6 +197,16 @@ bool deal_open_on_device(struct deal *deal, const char *verb, const char *name)
 	return open_for(deal, verb, OBJECT_ctx, device, 0);
 }
 
+bool deal_open_under(struct deal *deal, const char *verb, enum object object,
+		     const struct handle *parent)
+{
+	if (closed(deal->library))
+		return false;
+	deal->context = NULL;
+	return open_for(deal, verb, object, parent ? parent->device : LEDGER_NAMELESS,
+			parent ? parent->owner : 0);
+}
+
 void deal_abandon(struct deal *deal)
 {
 	gate_inside &= ~(1u << deal->handle.object);

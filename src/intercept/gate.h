@@ -22,9 +22,22 @@
  * is forgotten before the real one is called, and so unknown to a nested one.) */
 extern __thread uint32_t gate_inside __attribute__((tls_model("initial-exec")));
 
+/* Those inside whose making one of this sort is the same object, or a part of it that the
+ * kernel counts once. */
+static inline uint32_t gate_makers(enum object object)
+{
+	uint32_t makers = 1u << object;
+
+	if (object == OBJECT_devx_obj)
+		makers |= 1u << OBJECT_mkey;
+	if (object == OBJECT_flow)
+		makers |= 1u << OBJECT_dr_rule;
+	return makers;
+}
+
 static inline bool gate_nested(enum object object)
 {
-	return gate_inside >> object & 1;
+	return gate_inside & gate_makers(object);
 }
 
 struct deal {
@@ -53,6 +66,10 @@ bool deal_open(struct deal *deal, const char *verb, enum object object,
 
 /* The same for a new context, which belongs to the device of that name. */
 bool deal_open_on_device(struct deal *deal, const char *verb, const char *name);
+
+/* The same for what is made from another object; NULL: from one that we do not know. */
+bool deal_open_under(struct deal *deal, const char *verb, enum object object,
+		     const struct handle *parent);
 
 /* After a real call that made nothing. errno stays as that call left it. */
 void deal_abandon(struct deal *deal);

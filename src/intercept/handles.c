@@ -120,6 +120,18 @@ __attribute__((flatten)) bool handles_take(struct handles *handles, const void *
 	return slot != NULL;
 }
 
+bool handles_look(struct handles *handles, const void *key, enum object object,
+		  struct handle *ret_handle)
+{
+	struct handle *handle = handles_hold(handles, key, object);
+
+	if (!handle)
+		return false;
+	*ret_handle = *handle;
+	handles_release(handles, key);
+	return true;
+}
+
 /* The first that matches, with its shard locked; NULL, unlocked. */
 static struct handle *search(struct handles *handles, handle_match *match, const void *closure,
 			     struct handle_shard **ret_shard)

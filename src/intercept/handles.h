@@ -54,6 +54,10 @@ int handles_put(struct handles *handles, const struct handle *handle, struct han
 bool handles_take(struct handles *handles, const void *key, enum object object,
 		  struct handle *ret_handle);
 
+/* A copy of the handle; false as above. */
+bool handles_look(struct handles *handles, const void *key, enum object object,
+		  struct handle *ret_handle);
+
 /* Removes any one handle that matches; false when there is none. */
 typedef bool handle_match(const struct handle *handle, const void *closure);
 bool handles_take_any(struct handles *handles, handle_match *match, const void *closure,

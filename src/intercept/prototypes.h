@@ -15,6 +15,7 @@
 struct ibv_mr_init_attr; /* begins with size_t length */
 struct ibv_buf;
 struct hnsdv_qp_init_attr;
+struct mlx4dv_qp_init_attr; /* whose header cannot be included beside mlx5's */
 
 #define CREATE(library, node, verb, object, type, parameters, arguments, context, cost, settled)   \
 	type *wrap_##verb parameters;

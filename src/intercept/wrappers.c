@@ -24,11 +24,17 @@
 #define NOTE_xrcd(deal, object)
 #define NOTE_wq(deal, object)
 #define NOTE_rwq_table(deal, object)
-#define NOTE_flow(deal, object)
+#define NOTE_flow(deal, object) (deal).context = (object)->context; /* to destroy it, if need be */
 #define NOTE_dm(deal, object)
 #define NOTE_comp_channel(deal, object)
 #define NOTE_umem(deal, object)
 #define NOTE_devx_obj(deal, object)
+#define NOTE_mkey(deal, object)
+#define NOTE_flow_matcher(deal, object)
+#define NOTE_dr_domain(deal, object)
+#define NOTE_dr_table(deal, object)
+#define NOTE_dr_matcher(deal, object)
+#define NOTE_dr_rule(deal, object)
 
 /* The last column of a row: SAME, or what the finished object costs. */
 #define SETTLE(settled) SETTLE_(settled)
@@ -59,6 +65,34 @@
 		return NULL;                                                                       \
 	}                                                                                          \
 	NOTE_##noun(deal, object) SETTLE(settled)
+
+#define CHILD(lib, node, verb, noun, type, parameters, arguments, parent, pointer, when,       \
+	      cost_)                                                                               \
+	type *wrap_##verb parameters                                                               \
+	{                                                                                          \
+		__typeof__(real_verbs.verb) real = REAL(verb);                                     \
+		struct handle above;                                                               \
+		struct deal deal;                                                                  \
+		type *object;                                                                      \
+		bool known;                                                                        \
+                                                                                                   \
+		if (!real)                                                                         \
+			return NULL;                                                               \
+		if (!deal_wanted(&deal, OBJECT_##noun, NULL))                                      \
+			return real arguments;                                                     \
+		known = handles_look(&deal.library->handles, pointer, OBJECT_##parent, &above);    \
+		if (!(when))                                                                       \
+			return real arguments;                                                     \
+		deal.handle.cost = cost_;                                                          \
+		if (!deal_open_under(&deal, #verb, OBJECT_##noun, known ? &above : NULL))          \
+			return NULL;                                                               \
+		object = real arguments;                                                           \
+		if (!object) {                                                                     \
+			deal_abandon(&deal);                                                       \
+			return NULL;                                                               \
+		}                                                                                  \
+		NOTE_##noun(deal, object) return deal_settle(&deal, object);                       \
+	}
 
 #define DESTROY_BODY(noun)                                                                         \
 	struct release release;                                                                    \

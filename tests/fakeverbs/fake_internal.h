@@ -30,7 +30,7 @@ enum fake_verb {
 
 #define FAKE_NOUNS(X) \
 	X(ctx) X(pd) X(cq) X(qp) X(srq) X(mr) X(mw) X(ah) X(xrcd) X(wq) X(rwq_table) X(flow) X(dm) \
-	X(comp_channel) X(cm_id) X(umem) X(devx_obj)
+	X(comp_channel) X(cm_id) X(umem) X(devx_obj) X(flow_matcher) X(dr_domain) X(dr_table)
 
 /* Objects that a test may ask for, but which "all" leaves out. */
 #define FAKE_SIDE_NOUNS(X) X(parent_domain) X(td) X(counters)

@@ -19,12 +19,20 @@
 struct ibv_mr_init_attr;
 struct ibv_buf;
 struct hnsdv_qp_init_attr;
+struct mlx4dv_qp_init_attr;
 struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct ibv_mr_init_attr *attr);
 struct ibv_mr *ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buf, void *addr, size_t length,
 			      int access);
 struct ibv_context *verbs_open_device(struct ibv_device *device, void *private_data);
 struct ibv_qp *hnsdv_create_qp(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
 			       struct hnsdv_qp_init_attr *hns_attr);
+struct ibv_qp *mlx4dv_create_qp(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+				struct mlx4dv_qp_init_attr *mlx4_attr);
+struct ibv_mr *mlx5dv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+				    uint64_t iova, int fd, int access, int mlx5_access);
+struct ibv_flow *__mlx5dv_create_flow(struct mlx5dv_flow_matcher *matcher,
+				      struct mlx5dv_flow_match_parameters *value, size_t actions,
+				      struct mlx5dv_flow_action_attr attr[], size_t attr_length);
 
 static char memory[2 * MR_LENGTH];
 
@@ -224,6 +232,69 @@ MAKE(mlx5dv_devx_obj_create)
 
 	return mlx5dv_devx_obj_create(f->context, create_qp, sizeof(create_qp), out, sizeof(out));
 }
+MAKE(mlx5dv_reg_dmabuf_mr) { return mlx5dv_reg_dmabuf_mr(f->pd, 0, MR_LENGTH, 0, 0, 0, 0); }
+MAKE(mlx5dv_create_mkey)
+{
+	struct mlx5dv_mkey_init_attr attr = { .pd = f->pd, .max_entries = 1 };
+
+	return mlx5dv_create_mkey(&attr);
+}
+MAKE(mlx5dv_create_flow_matcher) { return mlx5dv_create_flow_matcher(f->context, NULL); }
+
+static struct mlx5dv_flow_matcher *flow_matcher(struct fixture *f)
+{
+	static struct mlx5dv_flow_matcher *matcher;
+
+	if (!matcher)
+		matcher = mlx5dv_create_flow_matcher(f->context, NULL);
+	return matcher;
+}
+
+MAKE(mlx5dv_create_flow) { return (mlx5dv_create_flow)(flow_matcher(f), NULL, 0, NULL); }
+MAKE(__mlx5dv_create_flow) { return __mlx5dv_create_flow(flow_matcher(f), NULL, 0, NULL, 0); }
+MAKE(mlx5dv_dr_domain_create)
+{
+	return mlx5dv_dr_domain_create(f->context, MLX5DV_DR_DOMAIN_TYPE_NIC_RX);
+}
+
+static struct mlx5dv_dr_domain *dr_domain(struct fixture *f)
+{
+	static struct mlx5dv_dr_domain *domain;
+
+	if (!domain)
+		domain = mlx5dv_dr_domain_create(f->context, MLX5DV_DR_DOMAIN_TYPE_NIC_RX);
+	return domain;
+}
+
+MAKE(mlx5dv_dr_table_create) { return mlx5dv_dr_table_create(dr_domain(f), 0); }
+
+static struct mlx5dv_dr_table *dr_root_table(struct fixture *f)
+{
+	static struct mlx5dv_dr_table *table;
+
+	if (!table)
+		table = mlx5dv_dr_table_create(dr_domain(f), 0);
+	return table;
+}
+
+MAKE(mlx5dv_dr_matcher_create)
+{
+	return mlx5dv_dr_matcher_create(dr_root_table(f), 0, 0, NULL);
+}
+MAKE(mlx5dv_dr_rule_create)
+{
+	static struct mlx5dv_dr_matcher *matcher;
+
+	if (!matcher)
+		matcher = mlx5dv_dr_matcher_create(dr_root_table(f), 0, 0, NULL);
+	return mlx5dv_dr_rule_create(matcher, NULL, 0, NULL);
+}
+MAKE(mlx4dv_create_qp)
+{
+	struct ibv_qp_init_attr_ex attr = qp_ex(f);
+
+	return mlx4dv_create_qp(f->context, &attr, NULL);
+}
 MAKE(efadv_create_driver_qp)
 {
 	struct ibv_qp_init_attr attr = qp_attributes(f->cq, IBV_QPT_DRIVER);
@@ -277,6 +348,13 @@ UNMAKE(rdma_destroy_ep)
 }
 UNMAKE(mlx5dv_devx_umem_dereg) { return mlx5dv_devx_umem_dereg(object); }
 UNMAKE(mlx5dv_devx_obj_destroy) { return mlx5dv_devx_obj_destroy(object); }
+
+UNMAKE(mlx5dv_destroy_mkey) { return mlx5dv_destroy_mkey(object); }
+UNMAKE(mlx5dv_destroy_flow_matcher) { return mlx5dv_destroy_flow_matcher(object); }
+UNMAKE(mlx5dv_dr_domain_destroy) { return mlx5dv_dr_domain_destroy(object); }
+UNMAKE(mlx5dv_dr_table_destroy) { return mlx5dv_dr_table_destroy(object); }
+UNMAKE(mlx5dv_dr_matcher_destroy) { return mlx5dv_dr_matcher_destroy(object); }
+UNMAKE(mlx5dv_dr_rule_destroy) { return mlx5dv_dr_rule_destroy(object); }
 
 /* ---- the table ---- */
 
@@ -335,6 +413,16 @@ static const struct row rows[] = {
 	ROW(mlx5dv_devx_umem_reg, mlx5dv_devx_umem_dereg, { { KIND_mr_bytes, MR_LENGTH } }, NULL),
 	ROW(mlx5dv_devx_umem_reg_ex, mlx5dv_devx_umem_dereg, { { KIND_mr_bytes, MR_LENGTH } }, NULL),
 	ROW(mlx5dv_devx_obj_create, mlx5dv_devx_obj_destroy, { { KIND_qp, 1 } }, NULL),
+	ROW(mlx5dv_reg_dmabuf_mr, ibv_dereg_mr, MR_COST, NULL),
+	ROW(mlx5dv_create_mkey, mlx5dv_destroy_mkey, { { KIND_mr, 1 } }, NULL),
+	ROW(mlx5dv_create_flow_matcher, mlx5dv_destroy_flow_matcher, { { 0 } }, NULL),
+	ROW(mlx5dv_create_flow, ibv_destroy_flow, { { KIND_flow, 1 } }, NULL),
+	ROW(__mlx5dv_create_flow, ibv_destroy_flow, { { KIND_flow, 1 } }, NULL),
+	ROW(mlx5dv_dr_domain_create, mlx5dv_dr_domain_destroy, { { 0 } }, NULL),
+	ROW(mlx5dv_dr_table_create, mlx5dv_dr_table_destroy, { { 0 } }, NULL),
+	ROW(mlx5dv_dr_matcher_create, mlx5dv_dr_matcher_destroy, { { 0 } }, NULL),
+	ROW(mlx5dv_dr_rule_create, mlx5dv_dr_rule_destroy, { { KIND_flow, 1 } }, NULL),
+	ROW(mlx4dv_create_qp, ibv_destroy_qp, QP_COST, "send_wr"),
 	ROW(efadv_create_driver_qp, ibv_destroy_qp, QP_COST, "send_wr"),
 	ROW(efadv_create_qp_ex, ibv_destroy_qp, QP_COST, "send_wr"),
 	ROW(efadv_create_cq, ibv_destroy_cq, CQ_COST, "cqe"),
@@ -550,6 +638,23 @@ static void rounding_over(const char *verb)
 	expect(row, &before, 0, "after it was rounded up beyond the limit");
 }
 
+/* Rules below the root table lie in the device and are no flows of the kernel. */
+static void rules_below_root(const char *argument)
+{
+	struct fixture fixture = fixture_open();
+	struct mlx5dv_dr_table *table = mlx5dv_dr_table_create(dr_domain(&fixture), 1);
+	struct mlx5dv_dr_matcher *matcher = mlx5dv_dr_matcher_create(table, 0, 0, NULL);
+	struct mlx5dv_dr_rule *rule[3];
+
+	for (unsigned i = 0; i < 3; i++) {
+		rule[i] = mlx5dv_dr_rule_create(matcher, NULL, 0, NULL);
+		CHECK(rule[i] && used(KIND_flow) == 0);
+	}
+	for (unsigned i = 0; i < 3; i++)
+		CHECK(mlx5dv_dr_rule_destroy(rule[i]) == 0 && used(KIND_flow) == 0);
+	CHECK(mlx5dv_dr_matcher_destroy(matcher) == 0 && mlx5dv_dr_table_destroy(table) == 0);
+}
+
 /* What a maker's companions and the fixture hold of a kind. */
 static void measure(const char *argument)
 {
@@ -566,6 +671,7 @@ static const struct scenario scenarios[] = {
 	{ "rounding", rounding },
 	{ "rounding_over", rounding_over },
 	{ "measure", measure },
+	{ "rules_below_root", rules_below_root },
 	{ 0 },
 };
 
@@ -609,6 +715,8 @@ static void driver(void)
 	char scenario[96];
 
 	RUN(every_row_is_covered);
+	CASE("rules_below_root")
+		spawn("rules_below_root", "LIMITS=process:flow=1");
 	for (unsigned i = 0; i < ROWS; i++)
 		CASE(rows[i].verb) {
 			shm_remove();
