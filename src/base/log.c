@@ -13,10 +13,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/output.h"
 
 static const struct {
 	const char *name;
@@ -41,26 +44,64 @@ int log_level_parse(const char *text, enum log_level *ret_level)
 }
 
 /* An open descriptor of a regular file of our own, or -errno. */
-static int open_own(const char *path)
+static int open_own(const char *path, struct stat *ret_status)
 {
-	struct stat status;
 	int fd = (int)syscall(SYS_openat, AT_FDCWD, path,
 			      O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK |
 				      O_NOCTTY,
 			      0600);
 
+	if (fd >= 0 && fd <= STDERR_FILENO) {
+		/* The program closed it, and may still write to it. */
+		int other = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+
+		syscall(SYS_close, fd);
+		fd = other;
+	}
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &status) || !S_ISREG(status.st_mode) || status.st_uid != geteuid() ||
-	    status.st_nlink != 1) {
+	if (fstat(fd, ret_status) || !S_ISREG(ret_status->st_mode) ||
+	    ret_status->st_uid != geteuid() || ret_status->st_nlink != 1) {
 		syscall(SYS_close, fd);
 		return -EPERM;
 	}
 	return fd;
 }
 
+/* Makes way for a new file at the path. Who has the lock of the old one, and finds it still
+ * there, is the only one to move it. False: it has to stay there. */
+static bool move_away(const char *path, const struct stat *old)
+{
+	char moved[LOG_PATH_MAX + 2];
+	struct stat there;
+
+	if (lstat(path, &there) || there.st_ino != old->st_ino || there.st_dev != old->st_dev)
+		return true; /* somebody did */
+	snprintf(moved, sizeof(moved), "%s.1", path);
+	return !rename(path, moved);
+}
+
+/* The same for a line: a file that has its full size is moved away first. */
+static int open_bounded(const char *path)
+{
+	for (;;) {
+		struct stat status;
+		int fd = open_own(path, &status);
+		bool moved;
+
+		/* While another process moves it, a line more does no harm. */
+		if (fd < 0 || status.st_size < LOG_FILE_MOST || flock(fd, LOCK_EX | LOCK_NB))
+			return fd;
+		moved = move_away(path, &status);
+		syscall(SYS_close, fd);
+		if (!moved)
+			return -EFBIG;
+	}
+}
+
 int log_open(struct log *log, enum log_level level, const char *path, const char *fallback)
 {
+	struct stat status;
 	int fd;
 
 	log->level = level;
@@ -72,10 +113,10 @@ int log_open(struct log *log, enum log_level level, const char *path, const char
 		log->level = LOG_OFF;
 		return -ENAMETOOLONG;
 	}
-	fd = open_own(log->path);
+	fd = open_own(log->path, &status);
 	if (fd < 0 && !path) {
 		snprintf(log->path, sizeof(log->path), "%s.%u", fallback, (unsigned)geteuid());
-		fd = open_own(log->path);
+		fd = open_own(log->path, &status);
 	}
 	if (fd < 0) {
 		log->level = LOG_OFF;
@@ -132,7 +173,7 @@ void log_vwrite(const struct log *log, enum log_level level, const char *format,
 	char line[1200];
 	size_t used = 0;
 	int saved = errno;
-	int fd = STDERR_FILENO;
+	int fd;
 
 	if (!log_wants(log, level))
 		return;
@@ -142,12 +183,12 @@ void log_vwrite(const struct log *log, enum log_level level, const char *format,
 	else
 		used = (size_t)stamp(line, sizeof(line), level);
 	used = finish(line, sizeof(line), used, format, arguments);
-	if (!log->to_stderr)
-		fd = open_own(log->path);
-	if (fd >= 0)
-		(void)!syscall(SYS_write, fd, line, used);
-	if (fd >= 0 && !log->to_stderr)
+	if (log->to_stderr) {
+		output_stderr(line, used);
+	} else if ((fd = open_bounded(log->path)) >= 0) {
+		output_write(fd, line, used);
 		syscall(SYS_close, fd);
+	}
 	errno = saved;
 }
 
@@ -167,8 +208,7 @@ void log_stderr(const char *format, ...)
 	int saved = errno;
 
 	va_start(arguments, format);
-	(void)!syscall(SYS_write, STDERR_FILENO, line,
-		       finish(line, sizeof(line), 0, format, arguments));
+	output_stderr(line, finish(line, sizeof(line), 0, format, arguments));
 	va_end(arguments);
 	errno = saved;
 }

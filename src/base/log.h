@@ -2,8 +2,10 @@
 /*
  * The log: one line per call, to a file or to stderr. It keeps no descriptor
  * open (a guarded program may close or reuse any number), allocates nothing,
- * changes neither errno nor the caller's cancellation points, and never
- * follows what another user planted at its path.
+ * changes neither errno nor the caller's cancellation points, raises no signal,
+ * waits for no reader (output.h), and never follows what another user planted at
+ * its path. A file that has reached LOG_FILE_MOST bytes is moved to PATH.1, in
+ * place of an earlier one; if it cannot be moved, nothing more is written.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -14,7 +16,7 @@
 
 enum log_level { LOG_OFF, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
-enum { LOG_PATH_MAX = 1024 };
+enum { LOG_PATH_MAX = 1024, LOG_FILE_MOST = 16 << 20 };
 
 struct log {
 	enum log_level level;
@@ -42,7 +44,7 @@ void log_write(const struct log *log, enum log_level level, const char *format, 
 	__attribute__((format(printf, 3, 4)));
 void log_vwrite(const struct log *log, enum log_level level, const char *format, va_list arguments);
 
-/* One bare line on stderr, for the few that a user must see. */
+/* One bare line on stderr, for the few that a user must see; see output.h. */
 void log_stderr(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

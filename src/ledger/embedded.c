@@ -124,9 +124,9 @@ static __attribute__((noinline)) int wait_for_lock(struct ledger *ledger, int re
 		uint64_t turns = LOAD(header->turns);
 		struct timespec until;
 
-		clock_gettime(CLOCK_REALTIME, &until);
+		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_sec += STUCK_SECONDS;
-		result = pthread_mutex_timedlock(&header->lock, &until);
+		result = pthread_mutex_clocklock(&header->lock, CLOCK_MONOTONIC, &until);
 		if (result == ETIMEDOUT && LOAD(header->turns) != turns)
 			result = EBUSY;
 	}

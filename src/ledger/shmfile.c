@@ -50,11 +50,11 @@ static struct layout_signature our_signature(void)
 
 int shmfile_allocate(int fd, off_t offset, size_t length)
 {
-	int result;
+	int result, attempts = 1000; /* a signal undoes one, and the next may be on its way */
 
 	do {
 		result = fallocate(fd, 0, offset, (off_t)length) ? -errno : 0;
-	} while (result == -EINTR);
+	} while (result == -EINTR && --attempts);
 	/* A file system without fallocate is no tmpfs and has other limits. */
 	return result == -EOPNOTSUPP ? 0 : result;
 }

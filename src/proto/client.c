@@ -114,7 +114,8 @@ static int wait_until(int64_t moment, int fd, short events)
 /* ---- connecting */
 
 /* The server's queue is full. Who tries again later comes after all who wait in line: so the
- * next attempt waits there too, as long as there is patience. */
+ * next attempt waits there too, as long as there is patience. A signal ends an attempt, and
+ * then the next one waits only for the rest. */
 static bool queue_up(struct call *call)
 {
 	int64_t left = call->patience - now();
@@ -147,13 +148,16 @@ static int connection_open(struct call *call)
 		return fail(call, -errno, "a socket for %s: %s", call->path, strerror(errno));
 	call->connection = fd;
 	while (syscall(SYS_connect, fd, &address, sizeof(address))) {
-		if (errno == EINTR || (errno == EAGAIN && queue_up(call)))
+		int error = errno;
+		bool full = error == EAGAIN || error == EINTR;
+
+		if (full && queue_up(call))
 			continue;
-		call->lost = errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN;
-		if (errno == EAGAIN)
+		call->lost = full || error == ENOENT || error == ECONNREFUSED;
+		if (full)
 			return fail(call, -ETIMEDOUT,
 				    "the collector at %s is busy: its queue is full", call->path);
-		return fail(call, -errno, "no collector at %s: %s", call->path, strerror(errno));
+		return fail(call, -error, "no collector at %s: %s", call->path, strerror(error));
 	}
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	return 0;

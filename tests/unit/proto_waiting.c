@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The client while no server takes its connection: none listens, one starts meanwhile, or its
- * queue is full. And a thread that is cancelled during a call finishes the call.
+ * queue is full; and all that among signals. A thread that is cancelled during a call finishes the call.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -115,6 +118,75 @@ static void queue_full(void)
 	CHECK(descriptors_open() == before);
 }
 
+/* ---- a signal each millisecond: no wait may begin anew for it */
+
+static volatile sig_atomic_t ticks;
+static sig_atomic_t ticks_most;
+
+/* Far more ticks than the call may take milliseconds: it does not end. */
+static void tick(int number)
+{
+	static const char words[] = "the call goes on for ever\n";
+
+	if (++ticks < ticks_most)
+		return;
+	(void)!write(STDOUT_FILENO, words, sizeof(words) - 1);
+	_exit(1);
+}
+
+static void ticking(bool on)
+{
+	struct itimerval each = { { 0, on ? 1000 : 0 }, { 0, on ? 1000 : 0 } };
+	struct sigaction action = { .sa_handler = tick };
+
+	ticks = 0;
+	if (sigaction(SIGALRM, &action, NULL) || setitimer(ITIMER_REAL, &each, NULL))
+		abort();
+}
+
+/* In a child, which a call without an end takes with it. */
+static int ping_ticked(unsigned patience_ms)
+{
+	unsigned failed_before = checks_failed();
+	pid_t pid = fork_child();
+	int status, result;
+
+	if (pid == 0) {
+		ticks_most = 20 * ((int)patience_ms + PROTO_REPLY_MS);
+		ticking(true);
+		result = ping(patience_ms);
+		ticking(false);
+		_exit(checks_failed() > failed_before ? 1 : -result);
+	}
+	waitpid(pid, &status, 0);
+	CHECK(WIFEXITED(status), "status %x", (unsigned)status);
+	return -WEXITSTATUS(status);
+}
+
+static void signals(void)
+{
+	int listener = server_socket(), waiting[64], result;
+	struct server server;
+	unsigned count;
+
+	if (listen(listener, 1))
+		abort();
+	result = ping_ticked(200); /* in the queue, and nobody takes it from there */
+	CHECK(result == -ETIMEDOUT, "%d", result);
+	count = queue_fill(waiting, COUNT(waiting));
+	result = ping_ticked(200);
+	CHECK(result == -ETIMEDOUT, "%d", result);
+	while (count)
+		close(waiting[--count]);
+	close(listener);
+	result = ping_ticked(200);
+	CHECK(result == -ECONNREFUSED, "%d", result);
+	server_start(&server, serve_pong);
+	result = ping_ticked(LONG_MS);
+	CHECK(result == 0, "%d", result);
+	server_stop(&server);
+}
+
 static int cancelled_result[2];
 
 /* The cancellation stays pending, since a call contains no cancellation point. */
@@ -160,6 +232,7 @@ static void driver(void)
 	CASE("server_starts_after_crash")
 		started_while_waiting(true);
 	RUN(queue_full);
+	RUN(signals);
 	RUN(cancelled);
 }
 
