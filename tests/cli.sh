@@ -505,6 +505,18 @@ reloading() {
 	check "doctor: by file and line" grep -qE "^FAIL +policy +$policy:[0-9]+: " "$work/out"
 	good_policy
 	check "reload: put right" exits 0 reload
+	printf '[host]\n' >"$policy"
+	check "reload: an incomplete file" complains 1 'reload --replace' reload
+	printf '[host]' >"$policy"
+	check "check: a file that is cut" exits 1 check "$policy"
+	check "check: says where" says out "$policy:1: the last line has no newline at its end: the file may be cut"
+	printf '[host]\n' >"$policy"
+	check "reload: replace" exits 0 reload --replace
+	rm "$policy"
+	check "reload: a file that is missing" complains 1 "$policy: No such file" reload
+	check "reload: no file any more" exits 0 reload --replace
+	check "reload: says so" says out 'no policy file is in force'
+	check "reload: no file as JSON" answers reload --replace
 }
 
 processes() {

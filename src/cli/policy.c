@@ -35,10 +35,14 @@ static struct verdict verdict_on(const char *file)
 	struct verdict verdict = { .file = file };
 	int result = policy_read(policy, file, verdict.problem);
 
-	verdict.ok = result == 0;
+	verdict.ok = result == 0 && !policy->cut[0];
 	if (result < 0 && !verdict.problem[0])
 		snprintf(verdict.problem, sizeof(verdict.problem), "%s: %s", file,
 			 strerror(-result));
+	else if (result == 0 && policy->cut[0])
+		snprintf(verdict.problem, sizeof(verdict.problem),
+			 "%s: the last line has no newline at its end: the file may be cut",
+			 policy->cut);
 	for (const struct policy_tenant *tenant = policy->tenants; tenant; tenant = tenant->next)
 		verdict.tenants++;
 	for (const struct policy_rule *rule = policy->rules; rule; rule = rule->next)
@@ -76,13 +80,18 @@ int command_reload(const struct cli *cli)
 	int result = cli_operands(cli, 0, 0);
 
 	if (!result)
-		result = collector_ask(cli, MESSAGE_RELOAD, NULL, NULL);
+		result = collector_ask(cli, cli->options.replace.count ? MESSAGE_REPLACE :
+								 MESSAGE_RELOAD,
+				       NULL, NULL);
 	if (!result)
 		result = collector_ask(cli, MESSAGE_PING, NULL, &pong);
 	if (result)
 		return result;
 	page_begin(&page, cli);
-	page_sentence(&page, NULL, "%s: in force", proto_text(pong.policy));
+	if (proto_text(pong.policy)[0])
+		page_sentence(&page, NULL, "%s: in force", pong.policy);
+	else
+		page_sentence(&page, NULL, "no policy file is in force");
 	page_json(&page, "policy", form_json_text(pong.policy));
 	return page_end(&page);
 }

@@ -757,7 +757,14 @@ static void answer_TENANT_REMOVE(struct collector *collector, const struct reque
 
 static void answer_RELOAD(struct collector *collector, const struct request *request)
 {
-	int result = control_reload(collector);
+	int result = control_reload(collector, RELOAD_WHOLE);
+
+	reply_done(request, result, collector->problem);
+}
+
+static void answer_REPLACE(struct collector *collector, const struct request *request)
+{
+	int result = control_reload(collector, RELOAD_LESS);
 
 	reply_done(request, result, collector->problem);
 }

@@ -36,6 +36,7 @@ struct collector {
 	char policy_path[POLICY_PATH];
 	bool policy_must_exist;		    /* somebody named it */
 	char runtime_path[POLICY_PATH * 2]; /* where the commands' part is kept */
+	char good_path[POLICY_PATH * 2];    /* where the last good policy of the files is kept */
 	char problem[POLICY_PROBLEM];	    /* why the last reload had no effect */
 	unsigned reloads;
 	unsigned policies; /* counts what was put into force */
@@ -48,8 +49,23 @@ struct collector {
 /* What the collector's own environment says of the host. -EINVAL with the variable's name. */
 int control_environment(struct collector *collector, char problem[POLICY_PROBLEM]);
 
-/* Reads the files anew; on failure everything stays as it was, and the reason is kept. */
-int control_reload(struct collector *collector);
+/*
+ * What the files said when they were last in force, as it was kept in that directory: until
+ * control_reload finds the files in order, it is what they say. Nothing happens where nothing
+ * was kept.
+ */
+void control_recall(struct collector *collector, const char *directory);
+
+/* Keeps what the files say for the next start. */
+void control_keep(struct collector *collector);
+
+/*
+ * Reads the files anew; on failure everything stays as it was, and the reason is kept. Files
+ * that are away, cut, or silent on what they said before are a failure, unless somebody said
+ * that this is wanted.
+ */
+enum reload { RELOAD_WHOLE, RELOAD_LESS };
+int control_reload(struct collector *collector, enum reload how);
 
 /* A command's change of one section, kept over restarts. */
 int control_change(struct collector *collector, const char *section, const char *text,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "collector/collector.h"
@@ -199,16 +200,47 @@ static void adopt(struct policy **place, struct policy *policy)
 	*place = policy;
 }
 
-static int files_read(struct collector *collector, struct policy **ret_files,
+static bool had_policy(const struct collector *collector)
+{
+	return collector->files && collector->files->file[0];
+}
+
+/* Who edits a file may take it away, empty it or write a part of it for a moment, and a disk that
+ * is full or a copy that was stopped leave the same behind. None of it lifts a limit. */
+static int files_check(const struct collector *collector, const struct policy *files,
+		       char problem[POLICY_PROBLEM])
+{
+	char missing[POLICY_PROBLEM];
+
+	if (!had_policy(collector))
+		return 0;
+	if (files->cut[0]) {
+		snprintf(problem, POLICY_PROBLEM,
+			 "%s: the last line has no newline at its end: the file may be cut",
+			 files->cut);
+		return -EINVAL;
+	}
+	if (!policy_lacks(files, collector->files, missing))
+		return 0;
+	snprintf(problem, POLICY_PROBLEM,
+		 "%.200s: %.160s: complete it, or accept it with 'rdma_intercept reload --replace'",
+		 collector->policy_path, missing);
+	return -EINVAL;
+}
+
+static int files_read(struct collector *collector, enum reload how, struct policy **ret_files,
 		      char problem[POLICY_PROBLEM])
 {
 	struct policy *files = policy_new();
 	int result = files ? policy_read(files, collector->policy_path, problem) : -ENOMEM;
 
-	if (result == -ENOENT && !collector->policy_must_exist) {
+	if (result == -ENOENT &&
+	    (how == RELOAD_LESS || (!collector->policy_must_exist && !had_policy(collector)))) {
 		problem[0] = '\0';
 		result = 0;
 	}
+	if (result == 0 && how == RELOAD_WHOLE)
+		result = files_check(collector, files, problem);
 	if (result < 0) {
 		policy_free(files);
 		return result;
@@ -225,8 +257,10 @@ static void report_reload(struct collector *collector, int result)
 		 result < 0 ? collector->problem : collector->files->file);
 	collector_event(collector, &event);
 	if (result < 0)
-		log_write(&collector->log, LOG_ERROR, "%s; the old policy stays",
-			  collector->problem);
+		log_write(&collector->log, LOG_ERROR, "%s; %s", collector->problem,
+			  !collector->files	 ? "there is no earlier policy" :
+			  collector->books.file ? "the old policy stays" :
+						  "the last good policy is used");
 	else if (collector->files->file[0])
 		log_write(&collector->log, LOG_INFO, "policy %s is in force",
 			  collector->files->file);
@@ -235,13 +269,84 @@ static void report_reload(struct collector *collector, int result)
 			  collector->policy_path);
 }
 
-int control_reload(struct collector *collector)
+/* ---- the last good policy */
+
+/* Whether nobody else can have put something there. */
+static int directory_check(const char *directory)
+{
+	struct stat status;
+
+	if (lstat(directory, &status))
+		return -errno;
+	return S_ISDIR(status.st_mode) && status.st_uid == geteuid() && !(status.st_mode & 022) ?
+		       0 :
+		       -EPERM;
+}
+
+/* A name that tells which policy file it is a copy of. */
+static int good_name(struct collector *collector, const char *directory)
+{
+	int length = snprintf(collector->good_path, sizeof(collector->good_path),
+			      "%.250s/last-good%s", directory, collector->policy_path);
+
+	if (length >= (int)sizeof(collector->good_path))
+		return -ENAMETOOLONG;
+	for (char *at = collector->good_path + strlen(directory) + 1; (at = strchr(at, '/'));)
+		*at = ':';
+	return 0;
+}
+
+void control_recall(struct collector *collector, const char *directory)
+{
+	struct policy *good = policy_new();
+	char problem[POLICY_PROBLEM] = "";
+	int result = good ? good_name(collector, directory) : -ENOMEM;
+
+	if (result == 0)
+		result = directory_check(directory);
+	if (result == 0)
+		result = policy_read_file(good, collector->good_path, false, problem);
+	if (result == 0) {
+		snprintf(good->file, sizeof(good->file), "%.255s", collector->good_path);
+		adopt(&collector->files, good);
+		return;
+	}
+	policy_free(good);
+	if (result != -ENOENT)
+		log_write(&collector->log, LOG_ERROR, "the last good policy is lost: %s",
+			  problem[0] ? problem : strerror(-result));
+}
+
+void control_keep(struct collector *collector)
+{
+	char directory[sizeof(collector->good_path)];
+	int result;
+
+	snprintf(directory, sizeof(directory), "%.*s",
+		 (int)(strrchr(collector->good_path, '/') - collector->good_path),
+		 collector->good_path);
+	if (mkdir(directory, 0700) && errno != EEXIST)
+		result = -errno;
+	else
+		result = directory_check(directory);
+	if (result == 0 && !strcmp(collector->files->file, collector->policy_path))
+		result = policy_write(collector->files, collector->good_path);
+	else if (result == 0 && !collector->files->file[0] && unlink(collector->good_path) &&
+		 errno != ENOENT)
+		result = -errno;
+	if (result < 0)
+		log_write(&collector->log, LOG_WARN,
+			  "%s: %s: a collector that starts with a bad policy will not have this one",
+			  collector->good_path, strerror(-result));
+}
+
+int control_reload(struct collector *collector, enum reload how)
 {
 	struct policy *files = NULL, *all = NULL;
 	int result;
 
 	collector->problem[0] = '\0';
-	result = files_read(collector, &files, collector->problem);
+	result = files_read(collector, how, &files, collector->problem);
 	if (result == 0) {
 		all = layers_merge(collector, files, collector->runtime);
 		result = all ? 0 : -errno;
@@ -256,7 +361,10 @@ int control_reload(struct collector *collector)
 		adopt(&collector->effective, all);
 		collector->reloads++;
 		/* At start the policy says where the books are. */
-		result = collector->books.file ? control_apply(collector) : 0;
+		if (collector->books.file) {
+			control_keep(collector);
+			result = control_apply(collector);
+		}
 		if (result < 0)
 			snprintf(collector->problem, sizeof(collector->problem),
 				 "%s: not every tenant has room on the books: %s",

@@ -136,7 +136,7 @@ static int on_measure(sd_event_source *source, uint64_t now, void *closure)
 static int on_reload(sd_event_source *source, const struct signalfd_siginfo *info, void *closure)
 {
 	sd_notify(0, "RELOADING=1");
-	control_reload(closure);
+	control_reload(closure, RELOAD_WHOLE);
 	sd_notify(0, "READY=1");
 	return 0;
 }
@@ -146,7 +146,7 @@ static void watch_tenants(struct collector *collector);
 static int on_changed(sd_event_source *source, uint64_t now, void *closure)
 {
 	watch_tenants(closure); /* it may be another directory now */
-	control_reload(closure);
+	control_reload(closure, RELOAD_WHOLE);
 	return 0;
 }
 
@@ -268,10 +268,26 @@ static const char *first_of(const char *a, const char *b, const char *c)
 	return a && a[0] ? a : b && b[0] ? b : c;
 }
 
-/* The files, and what commands said in an earlier life. */
+/* Where the last good policy is kept: a place that outlives a boot if the service manager gives
+ * one, and one that is known without a policy in any case. */
+static void good_directory(const struct options *options, char *ret, size_t size)
+{
+	const char *given = getenv("STATE_DIRECTORY"); /* of systemd: names, separated by colons */
+
+	if (given && given[0] == '/')
+		snprintf(ret, size, "%.*s", (int)strcspn(given, ":"), given);
+	else if (options->state && options->state[0])
+		snprintf(ret, size, "%s", options->state);
+	else
+		default_state(ret, size);
+}
+
+/* The files, or if these are not in order what they said in an earlier life: a host without a
+ * collector would have no limits at all. */
 static int policy_start(struct collector *collector, const struct options *options,
 			char problem[POLICY_PROBLEM])
 {
+	char good[POLICY_PATH];
 	const char *path = first_of(options->policy, NULL, POLICY_DEFAULT_FILE);
 	int result;
 
@@ -283,7 +299,13 @@ static int policy_start(struct collector *collector, const struct options *optio
 	collector->runtime = policy_new();
 	if (result < 0 || !collector->runtime)
 		return result < 0 ? result : -ENOMEM;
-	result = control_reload(collector);
+	good_directory(options, good, sizeof(good));
+	control_recall(collector, good);
+	result = control_reload(collector, RELOAD_WHOLE);
+	if (result < 0 && collector->files) {
+		collector->effective = policy_merge(collector->environment, collector->files);
+		result = collector->effective ? 0 : -errno;
+	}
 	if (result < 0)
 		snprintf(problem, POLICY_PROBLEM, "%s", collector->problem);
 	return result;
@@ -323,10 +345,15 @@ static int start_parts(struct collector *collector, const char *state, const cha
 	result = runtime_start(collector, state, problem);
 	if (result < 0)
 		return result;
-	snprintf(problem, POLICY_PROBLEM, "%.400s: not every tenant has room", state);
+	control_keep(collector);
+	/* As at a reload: better a collector without some of the tenants than none. */
 	result = control_apply(collector);
-	if (result < 0)
-		return result;
+	if (result < 0) {
+		snprintf(collector->problem, sizeof(collector->problem),
+			 "%.400s: not every tenant has room on the books: %s", state,
+			 strerror(-result));
+		log_write(&collector->log, LOG_ERROR, "%s", collector->problem);
+	}
 	snprintf(problem, POLICY_PROBLEM, "the event loop cannot be set up");
 	result = members_init(&collector->members, &collector->books);
 	if (result < 0)

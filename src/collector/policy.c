@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fnmatch.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -309,6 +310,102 @@ struct policy *policy_merge(const struct policy *base, const struct policy *over
 	}
 	return policy;
 }
+
+/* ---- what is missing */
+
+struct missing {
+	const char *section, *name; /* of the tenant, or "" */
+	char *problem;
+};
+
+static __attribute__((format(printf, 2, 3))) bool misses(const struct missing *missing,
+							 const char *format, ...)
+{
+	int used = snprintf(missing->problem, POLICY_PROBLEM, "[%s%s%s] ", missing->section,
+			    missing->name[0] ? " " : "", missing->name);
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(missing->problem + used, (size_t)(POLICY_PROBLEM - used), format, arguments);
+	va_end(arguments);
+	return true;
+}
+
+static bool row_lacks(const struct missing *missing, const uint64_t now[KIND_COUNT],
+		      const uint64_t earlier[KIND_COUNT], const char *scope, const char *device)
+{
+	for (int kind = 0; kind < KIND_COUNT; kind++)
+		if (earlier[kind] != POLICY_UNSPOKEN && (!now || now[kind] == POLICY_UNSPOKEN))
+			return misses(missing, "has no limit '%s%s%s%s%s' any more", scope,
+				      device ? "device." : "", device ? device : "",
+				      device ? "." : "", kind_rows[kind].name);
+	return false;
+}
+
+static bool limits_lack(const struct missing *missing, const struct policy_limits *now,
+			const struct policy_limits *earlier, const char *scope)
+{
+	if (row_lacks(missing, now->total, earlier->total, scope, NULL))
+		return true;
+	for (unsigned i = 0; i < earlier->devices; i++) {
+		const struct policy_device *before = &earlier->device[i];
+		const struct policy_device *row = device_find(now, before->name);
+
+		if (row_lacks(missing, row ? row->limit : NULL, before->limit, scope, before->name))
+			return true;
+	}
+	return false;
+}
+
+static bool owner_lacks(const struct missing *missing, const struct policy_tenant *now,
+			const struct policy_tenant *earlier)
+{
+	if (earlier->mode != POLICY_MODE_UNSPOKEN && now->mode == POLICY_MODE_UNSPOKEN)
+		return misses(missing, "has no mode any more");
+	if (earlier->guard != POLICY_SWITCH_UNSPOKEN && now->guard == POLICY_SWITCH_UNSPOKEN)
+		return misses(missing, "has no guard any more");
+	return limits_lack(missing, &now->all, &earlier->all, "") ||
+	       limits_lack(missing, &now->process, &earlier->process, "process.");
+}
+
+static unsigned rules_count(const struct policy *policy, const struct policy_tenant *tenant)
+{
+	unsigned count = 0;
+
+	for (const struct policy_rule *rule = policy->rules; rule; rule = rule->next)
+		count += rule->tenant == tenant;
+	return count;
+}
+
+bool policy_lacks(const struct policy *policy, const struct policy *earlier,
+		  char problem[POLICY_PROBLEM])
+{
+	struct missing missing = { "host", "", problem };
+	const struct policy_tenant *now;
+
+	if (earlier->guard_writes != POLICY_SWITCH_UNSPOKEN &&
+	    policy->guard_writes == POLICY_SWITCH_UNSPOKEN)
+		return misses(&missing, "has no guard_writes any more");
+	if (limits_lack(&missing, &policy->host, &earlier->host, ""))
+		return true;
+	missing.section = "default";
+	if (owner_lacks(&missing, &policy->fallback, &earlier->fallback))
+		return true;
+	missing.section = "tenant";
+	for (const struct policy_tenant *tenant = earlier->tenants; tenant; tenant = tenant->next) {
+		missing.name = tenant->name;
+		now = policy_tenant_find(policy, tenant->name);
+		if (!now)
+			return misses(&missing, "is missing");
+		if (owner_lacks(&missing, now, tenant))
+			return true;
+		if (rules_count(policy, now) < rules_count(earlier, tenant))
+			return misses(&missing, "has fewer match lines than before");
+	}
+	return false;
+}
+
+/* ---- limits */
 
 static uint64_t spoken(const struct policy_limits *limits, const char *device, enum kind kind)
 {

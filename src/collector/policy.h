@@ -85,6 +85,7 @@ struct policy {
 	struct policy_tenant *tenants;
 	struct policy_rule *rules;
 	char file[POLICY_PATH];	  /* that policy_read was given; "" = none was read */
+	char cut[POLICY_PATH + 16]; /* "FILE:LINE" of a last line that has no end; "" = none */
 	char socket[POLICY_PATH]; /* "" = not said, and so on */
 	char state[POLICY_PATH];
 	char admin_group[POLICY_NAME];
@@ -122,6 +123,13 @@ int policy_read_file(struct policy *policy, const char *path, bool runtime,
  * in problem. On success pointers into the policy are void.
  */
 int policy_change(struct policy *policy, const char *section, const char *text,
+		  char problem[POLICY_PROBLEM]);
+
+/*
+ * Whether the policy is silent on something that an earlier one spoke of: a tenant, a limit, a
+ * mode, a switch, or it has fewer match lines for a tenant. The first such thing is in problem.
+ */
+bool policy_lacks(const struct policy *policy, const struct policy *earlier,
 		  char problem[POLICY_PROBLEM]);
 
 /* Takes a tenant out, with its rules; -ENOENT. */

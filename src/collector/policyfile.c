@@ -669,9 +669,13 @@ static int text_read(struct reader *reader, char *text, size_t length)
 	while (at < end && result == 0) {
 		char *stop = memchr(at, '\n', (size_t)(end - at));
 
-		if (!stop)
-			stop = end;
 		reader->line++;
+		if (!stop) {
+			stop = end;
+			if (reader->file)
+				snprintf(reader->policy->cut, sizeof(reader->policy->cut),
+					 "%.*s:%u", POLICY_PATH - 1, reader->file, reader->line);
+		}
 		result = line_read(reader, at, stop);
 		at = stop + 1;
 	}

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,15 +58,13 @@ static void collector_exec(const char *variables, const char *program)
 	_exit(126);
 }
 
-pid_t collector_start(const char *variables)
+pid_t collector_restart(const char *variables)
 {
 	struct proto_pong pong;
 	struct waiting waiting = { .for_what = "the collector answers", .file = __FILE__,
 				   .line = __LINE__ };
 	char program[256], problem[PROTO_PROBLEM];
 
-	if (access(harness_path("policy.conf"), F_OK))
-		collector_policy("");
 	snprintf(program, sizeof(program), "%s/collector_server", getenv("BUILD_DIRECTORY"));
 	collector = fork_child();
 	if (collector == 0)
@@ -81,12 +80,32 @@ pid_t collector_start(const char *variables)
 	return collector;
 }
 
+pid_t collector_start(const char *variables)
+{
+	if (access(harness_path("policy.conf"), F_OK))
+		collector_policy("");
+	return collector_restart(variables);
+}
+
+void collector_forget_policy(void)
+{
+	glob_t good;
+
+	if (glob(harness_path("state/last-good*"), 0, NULL, &good))
+		return;
+	for (size_t i = 0; i < good.gl_pathc; i++)
+		unlink(good.gl_pathv[i]);
+	globfree(&good);
+}
+
 pid_t collector_fresh(const char *policy, const char *variables)
 {
 	static const char *const files[] = { "state/ledger", "state/runtime.conf", "collector.log" };
 
+
 	for (unsigned i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		unlink(harness_path(files[i]));
+	collector_forget_policy();
 	collector_policy(policy);
 	return collector_start(variables);
 }

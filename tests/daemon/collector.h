@@ -20,6 +20,12 @@ void collector_policy(const char *text);
  * answers. The test ends if it does not. */
 pid_t collector_start(const char *variables);
 
+/* The same, but where there is no policy file none is made. */
+pid_t collector_restart(const char *variables);
+
+/* Removes the last good policy, so that the next collector accepts one that says less. */
+void collector_forget_policy(void);
+
 /* The same with this policy, and without the state and the log of earlier collectors. */
 pid_t collector_fresh(const char *policy, const char *variables);
 

@@ -36,6 +36,15 @@ static struct proto_pong pong(void)
 	return answer;
 }
 
+static int event_note(const void *row, void *closure)
+{
+	const struct proto_event *event = row;
+	unsigned *seen = closure;
+
+	*seen |= 1u << event->type;
+	return 0;
+}
+
 /* An editor's way: a new file renamed over the old one. */
 static void write_renamed(const char *name, const char *text)
 {
@@ -81,9 +90,126 @@ static void reloads(void)
 	count = pong().reloads;
 	kill(collector_pid(), SIGHUP);
 	EVENTUALLY(pong().reloads > count);
-	/* A file that is gone takes its tenant along. */
-	unlink(harness_path("tenants.d/c.conf"));
-	EVENTUALLY(!collector_tenant("c").tenant[0]);
+	collector_stop();
+}
+
+/* ---- a policy that lost something is no policy */
+
+/* Limits as they are when the collector has seen the change of files, and found it wrong. */
+static void stays(const char *why)
+{
+	EVENTUALLY(strstr(pong().problem, why), "\"%s\"", pong().problem);
+	CHECK(qp_limit("a") == 1 && collector_tenant("a").limit[KIND_mr] == 2 && qp_limit("b") == 3,
+	      "%s: qp of a %llu, of b %llu", why, (unsigned long long)qp_limit("a"),
+	      (unsigned long long)qp_limit("b"));
+	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) < 0, "%s", why);
+	CHECK(qp_limit("a") == 1 && qp_limit("b") == 3, "%s", why);
+}
+
+static const char whole[] = "[tenant a]\nmatch = uid=61997\nmatch = uid=61998\nmode = warn\n"
+			    "qp = 1\nmr = 2\n";
+
+/* The file again, and in force. */
+static void put_right(void)
+{
+	write_renamed("policy.conf", whole);
+	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) == 0, "%s", pong().problem);
+	CHECK(!pong().problem[0] && collector_tenant("a").limit[KIND_mr] == 2);
+}
+
+static void incomplete_policies(void)
+{
+	static const struct {
+		const char *text, *why;
+	} cut[] = {
+		{ "", "[tenant a]" },
+		{ "# nothing\n", "[tenant a]" },
+		{ "[host]\nqp = 100\n", "[tenant a]" },
+		/* In the middle of a line that is a whole one too, and between two lines. */
+		{ "[tenant a]\nmatch = uid=61997\nmatch = uid=61998\nmode = warn\nqp = 1\nmr = 2",
+		  "policy.conf:6: " },
+		{ "[tenant a]\nmatch = uid=61997\nmatch = uid=61998\nmode = warn\nqp = 1\n", "mr" },
+		{ "[tenant a]\nmatch = uid=61997\nmatch = uid=61998\nqp = 1\nmr = 2\n", "mode" },
+		{ "[tenant a]\nmatch = uid=61997\nmode = warn\nqp = 1\nmr = 2\n", "match" },
+	};
+	char directory[128], away[128];
+
+	collector_fresh("", "");
+	snprintf(directory, sizeof(directory), "%s", harness_path("tenants.d"));
+	mkdir(directory, 0755);
+	write_renamed("tenants.d/b.conf", "[tenant b]\nqp = 3\n");
+	put_right();
+	for (unsigned i = 0; i < sizeof(cut) / sizeof(cut[0]); i++) {
+		collector_policy(cut[i].text); /* in place, as some editors do */
+		stays(cut[i].why);
+		put_right();
+	}
+	/* Away: the file, a part of the policy, and the directory of parts. */
+	unlink(harness_path("policy.conf"));
+	stays("policy.conf: No such file");
+	put_right();
+	unlink(harness_path("tenants.d/b.conf"));
+	stays("[tenant b]");
+	write_renamed("tenants.d/b.conf", "[tenant b]\nqp = 3\n");
+	snprintf(away, sizeof(away), "%s", harness_path("tenants.away"));
+	CHECK(rename(directory, away) == 0);
+	stays("[tenant b]");
+	CHECK(rename(away, directory) == 0);
+	put_right();
+	/* What is written is taken: other values, unlimited ones, more tenants. */
+	write_renamed("policy.conf", "[tenant a]\nmatch = uid=61997\nmatch = uid=61996\n"
+				     "mode = enforce\nqp = 7\nmr = unlimited\n[tenant new]\n");
+	wait_limit("a", 7);
+	CHECK(collector_tenant("a").limit[KIND_mr] == PROTO_UNLIMITED && !pong().problem[0]);
+	/* Less on purpose. */
+	write_renamed("policy.conf", "[tenant a]\nqp = 7\n");
+	EVENTUALLY(strstr(pong().problem, "reload --replace"), "%s", pong().problem);
+	CHECK(collector_tenant("new").tenant[0]);
+	CHECK(collector_call(MESSAGE_REPLACE, NULL, NULL) == 0, "%s", pong().problem);
+	CHECK(!collector_tenant("new").tenant[0] && !pong().problem[0]);
+	unlink(harness_path("policy.conf"));
+	CHECK(collector_call(MESSAGE_REPLACE, NULL, NULL) == 0);
+	CHECK(!collector_tenant("a").tenant[0] && !pong().policy[0], "%s", pong().policy);
+	collector_stop();
+}
+
+/* A collector that starts with a policy that is not whole has the last that was. */
+static void last_good_policy(void)
+{
+	static const char *const bad[] = { "", "[tenant a]\nqp = 1\n", "nonsense\n", NULL };
+	struct proto_choose all = { 0 };
+	char problem[PROTO_PROBLEM];
+	unsigned seen;
+
+	collector_fresh(whole, "");
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		collector_stop();
+		/* Not by collector_policy: without a file there must be none. */
+		if (bad[i])
+			write_renamed("policy.conf", bad[i]);
+		else
+			unlink(harness_path("policy.conf"));
+		collector_restart("");
+		CHECK(qp_limit("a") == 1 && collector_tenant("a").limit[KIND_mr] == 2,
+		      "policy %u: %llu", i, (unsigned long long)qp_limit("a"));
+		CHECK(collector_tenant("a").mode == PROTO_WARN);
+		CHECK(pong().problem[0] && strstr(collector_log(), "the last good policy"),
+		      "policy %u: %s", i, collector_log());
+		seen = 0;
+		CHECK(proto_rows(collector_socket(), MESSAGE_EVENTS, &all, event_note, &seen,
+				 COLLECTOR_PATIENCE_MS, problem) == 0, "%s", problem);
+		CHECK(seen & 1u << EVENT_RELOAD_FAILED, "%x", seen);
+	}
+	/* It stays the last good one until there is a better. */
+	put_right();
+	CHECK(collector_call(MESSAGE_REPLACE, NULL, NULL) == 0);
+	unlink(harness_path("policy.conf"));
+	CHECK(collector_call(MESSAGE_REPLACE, NULL, NULL) == 0);
+	collector_policy("[tenant c]\nqp = 4\n");
+	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) == 0);
+	collector_stop();
+	collector_restart("");
+	CHECK(qp_limit("c") == 4 && !collector_tenant("a").tenant[0] && !pong().problem[0]);
 	collector_stop();
 }
 
@@ -189,15 +315,6 @@ static void start_and_arguments(void)
 	      "%s", output);
 }
 
-static int event_note(const void *row, void *closure)
-{
-	const struct proto_event *event = row;
-	unsigned *seen = closure;
-
-	*seen |= 1u << event->type;
-	return 0;
-}
-
 static void explanations(void)
 {
 	struct proto_explanation answer;
@@ -230,6 +347,8 @@ static void drive(void)
 {
 	cases_at_once();
 	RUN(reloads);
+	RUN(incomplete_policies);
+	RUN(last_good_policy);
 	RUN(changes_by_commands);
 	RUN(start_and_arguments);
 	RUN(explanations);

@@ -295,7 +295,7 @@ static void switches_and_limits(void)
 	/* A tenant that is gone takes its limits along; the file is as good as a command. */
 	collector_policy("[tenant b]\nmatch = cgroup=/b\nqp = 6\nguard = off\n");
 	CHECK(collector_set("tenant a", "guard = unset") == 0);
-	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) == 0);
+	CHECK(collector_call(MESSAGE_REPLACE, NULL, NULL) == 0);
 	CHECK(limit_of("/a", KIND_qp) == GUARD_UNLIMITED);
 	CHECK(collector_set("tenant b", "guard = unset") == 0);
 	CHECK(limit_of("/b", KIND_qp) == GUARD_UNLIMITED);
@@ -369,7 +369,7 @@ static void cgroups_of_tenants(void)
 	collector_policy("[tenant heir]\nmatch = cgroup=/pods/pod3x\n"
 			 "[tenant pods]\nmatch = cgroup=/pods/pod?x*\nqp = 2\nguard = on\n"
 			 "match = cgroup=/late\n");
-	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) == 0);
+	CHECK(collector_call(MESSAGE_REPLACE, NULL, NULL) == 0);
 	CHECK(!slot_of("/pods/pod3x") && limit_of("/late", KIND_qp) == 2, "slot %u",
 	      slot_of("/pods/pod3x"));
 	/* A slot that still holds something is nobody else's. */
@@ -405,6 +405,7 @@ static void restarts(void)
 	CHECK(guard("a").used[KIND_qp] == 3);
 	/* What happened in between is noticed. */
 	collector_kill();
+	collector_forget_policy();
 	collector_policy("[tenant a]\nmatch = cgroup=/a\nqp = 6\nguard = off\n");
 	rmdir(cgroup_path("/b"));
 	collector_start(variables);
