@@ -193,6 +193,7 @@ static void answer_HELLO(struct collector *collector, const struct request *requ
 		close(fds[0]);
 	books->member[member].lifeline = server_detach(request);
 	member_event(collector, (unsigned)member, EVENT_JOINED);
+	collector_dispatch(collector); /* before exec it may have left an orphan, to be looked at */
 }
 
 /* ---- NEED */

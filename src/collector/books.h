@@ -34,7 +34,10 @@ enum {
 
 enum book_state { BOOK_FREE, BOOK_TAKEN, BOOK_DYING };
 
-enum { MEMBER_ASKS = 1 }; /* has no memory of ours: asks at each operation */
+enum {
+	MEMBER_ASKS = 1,     /* has no memory of ours: asks at each operation */
+	MEMBER_EXECUTED = 2, /* an orphan; the process lives, but is another program since */
+};
 
 struct book_member {
 	uint32_t state;	     /* stored last when taken; DYING before anything is undone */

@@ -334,8 +334,6 @@ static int heir_search(const struct book_member *row, bool *ret_unknown)
 	DIR *processes;
 
 	*ret_unknown = false;
-	if (access("/dev/infiniband", F_OK))
-		return -1;
 	processes = opendir("/proc");
 	while (processes && found < 0 && of_user && (entry = readdir(processes))) {
 		pid_t pid = atoi(entry->d_name);
@@ -469,16 +467,20 @@ static void lifeline_close(struct member *beside)
 	beside->lifeline = -1;
 }
 
-/* The process is gone, and was at that time already. */
-static void bury(struct members *members, unsigned member, uint64_t since)
+/* The process is gone, and was at that time already; or it has called exec, which closed its
+ * descriptors, but not those of a child that it forked before. */
+static void bury(struct members *members, unsigned member, uint64_t since, bool executed)
 {
 	struct member *beside = &members->books->member[member];
 	bool held = holds_something(members->books, member);
 
 	if (!is_orphaned(members, member, since)) {
-		forget(members, member, held ? MEMBER_DIED : MEMBER_LEFT);
+		forget(members, member, held && !executed ? MEMBER_DIED : MEMBER_LEFT);
 		return;
 	}
+	if (executed)
+		STORE(members->books->file->member[member].flags,
+		      members->books->file->member[member].flags | MEMBER_EXECUTED);
 	beside->orphan = true;
 	beside->ended_ns = since;
 	members->orphans++;
@@ -507,7 +509,7 @@ int members_join(struct members *members, const struct peer *peer, unsigned tena
 	uint64_t inode = 0, cookie;
 
 	if (before >= 0)
-		forget(members, (unsigned)before, MEMBER_LEFT);
+		bury(members, (unsigned)before, now_ns(), true);
 	number = books_member_row(books);
 	if (number < 0)
 		return number;
@@ -577,7 +579,7 @@ static int dispatch_some(struct members *members)
 		if (members->books->member[member].orphan)
 			orphan_cut(members, member, since);
 		else if (has_event(members->books->member[member].pidfd, POLLIN))
-			bury(members, member, since);
+			bury(members, member, since, false);
 	}
 	return count;
 }
@@ -658,7 +660,7 @@ static void reunite(struct members *members, unsigned member)
 {
 	struct books *books = members->books;
 	const struct book_member *row = &books->file->member[member];
-	int fd = pidfd_open(row->pid);
+	int fd = row->flags & MEMBER_EXECUTED ? -1 : pidfd_open(row->pid);
 
 	if (fd < 0)
 		return;
@@ -694,7 +696,7 @@ void members_attach(struct members *members)
 	since = now_ns();
 	for (unsigned i = 0; i < books->file->members_high; i++)
 		if (books->file->member[i].state == BOOK_TAKEN && books->member[i].pidfd < 0)
-			bury(members, i, since);
+			bury(members, i, since, false);
 }
 
 int members_init(struct members *members, struct books *books)

@@ -97,12 +97,12 @@ static void ops_replace(struct context *entry, struct ibv_context *handle)
 	struct verbs_context *extended = verbs_get_ctx(handle);
 
 #define REPLACE_BASIC_OP(op, verb)                                                                 \
-	if (handle->ops.op) {                                                                      \
+	if (handle->ops.op && handle->ops.op != wrap_op_##verb) {                                                                      \
 		entry->ops.op = handle->ops.op;                                                    \
 		handle->ops.op = wrap_op_##verb;                                                   \
 	}
 #define REPLACE_EXTENDED_OP(op, verb)                                                              \
-	if (HAS_EXTENDED(extended, op)) {                                                          \
+	if (HAS_EXTENDED(extended, op) && extended->op != wrap_op_##verb) {                                                          \
 		entry->ops.op = extended->op;                                                      \
 		extended->op = wrap_op_##verb;                                                     \
 	}
@@ -133,13 +133,17 @@ int context_add(struct library *library, struct ibv_context *handle, unsigned de
 	struct context *entry;
 
 	lock_acquire(&library->contexts_lock);
-	entry = entry_make(handle);
+	entry = context_find(handle); /* an opening that was interrupted by another counts twice */
+	if (!entry) {
+		entry = entry_make(handle);
+		if (entry)
+			memset(&entry->ops, 0, sizeof(entry->ops));
+	}
 	if (entry) {
 		entry->device = device;
 		entry->group = imported ? group_of_file(handle->cmd_fd) : 0;
 		if (!entry->group)
 			entry->group = ++last_group;
-		memset(&entry->ops, 0, sizeof(entry->ops));
 		ops_replace(entry, handle);
 		__atomic_store_n(&entry->handle, handle, __ATOMIC_RELEASE);
 	}

@@ -13,6 +13,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
 
 #include "intercept/elf.h"
 #include "intercept/prototypes.h"
@@ -127,6 +129,36 @@ void *real_find(enum verb verb)
 		__atomic_store_n(verbs[verb].real, found, __ATOMIC_RELEASE);
 	errno = found ? saved : EOPNOTSUPP;
 	return found;
+}
+
+static bool has_verbs(const struct link_map *object)
+{
+	/* Providers are loaded from files of such names, and need not export anything. */
+	if (strstr(object->l_name, "-rdmav"))
+		return true;
+	for (int verb = 0; verb < VERBS; verb++)
+		if (elf_find_in_object(object, verbs[verb].name))
+			return true;
+	return false;
+}
+
+/* The callers of nested verbs are few and stay where they are, so that each is looked for
+ * once: twice the address, and the answer in the lowest bit. */
+bool dl_is_verbs(const void *address)
+{
+	static uintptr_t known[16];
+	uintptr_t *place = &known[(uintptr_t)address / 4 % (sizeof(known) / sizeof(known[0]))];
+	uintptr_t answer = __atomic_load_n(place, __ATOMIC_RELAXED), twice = 2 * (uintptr_t)address;
+	struct link_map *object;
+	Dl_info information;
+
+	if (__builtin_expect((answer & ~(uintptr_t)1) != twice, 0)) {
+		answer = twice | (dladdr1(address, &information, (void **)&object,
+					  RTLD_DL_LINKMAP) &&
+				  has_verbs(object));
+		__atomic_store_n(place, answer, __ATOMIC_RELAXED);
+	}
+	return answer & 1;
 }
 
 static bool begins(const char *name, const char *prefix)

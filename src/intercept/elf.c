@@ -7,7 +7,6 @@
 #include "intercept/elf.h"
 
 #include <elf.h>
-#include <link.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -77,7 +76,7 @@ static void consider(const struct link_map *object, const struct symbols *symbol
 		*ret_default = address;
 }
 
-static void *find_in(const struct link_map *object, const char *name)
+void *elf_find_in_object(const struct link_map *object, const char *name)
 {
 	struct symbols symbols = symbols_of(object);
 	void *found = NULL, *hidden = NULL;
@@ -111,7 +110,7 @@ void *elf_find_in(const char *soname, const char *name)
 {
 	for (const struct link_map *object = _r_debug.r_map; object; object = object->l_next)
 		if (elf_same_name(symbols_of(object).soname, soname))
-			return find_in(object, name);
+			return elf_find_in_object(object, name);
 	return NULL;
 }
 
@@ -125,8 +124,8 @@ void *elf_find_next(const char *name)
 	while (object && object->l_ld != _DYNAMIC)
 		object = object->l_next;
 	for (object = object ? object->l_next : NULL; object && !found; object = object->l_next)
-		found = find_in(object, name);
+		found = elf_find_in_object(object, name);
 	for (object = first; object && !found && object->l_ld != _DYNAMIC; object = object->l_next)
-		found = find_in(object, name);
+		found = elf_find_in_object(object, name);
 	return found;
 }

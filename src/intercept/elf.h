@@ -3,6 +3,7 @@
 #ifndef INTERCEPT_ELF_H
 #define INTERCEPT_ELF_H
 
+#include <link.h>
 #include <stdbool.h>
 
 /* Not strcmp: a sanitizer that calls dlsym at its own start has none yet. */
@@ -15,6 +16,9 @@ static inline bool elf_same_name(const char *a, const char *b)
 
 /* The default definition of a function in the loaded object of that soname. */
 void *elf_find_in(const char *soname, const char *name);
+
+/* The same in that object. */
+void *elf_find_in_object(const struct link_map *object, const char *name);
 
 /* The default definition of a function in the first object that was loaded
  * after this library and has one; failing that, in any other object. */

@@ -91,7 +91,8 @@ static __attribute__((noinline, cold)) bool judge(struct library *library, const
 	}
 	if (result < 0) {
 		say_out_of_order(library, verb, result);
-		if (library->config.fail_closed)
+		/* Out of the ledger for good, and on the way to the end of the process. */
+		if (library->config.fail_closed || result == -ESHUTDOWN)
 			return false;
 		ledger_defer_charge(&library->ledger, device, cost);
 	}

@@ -14,12 +14,16 @@
 #include <stdbool.h>
 
 #include "intercept/contexts.h"
+#include "intercept/dl.h"
 #include "intercept/handles.h"
 #include "intercept/library.h"
 
 /* Objects whose constructor this thread is in: what that one calls in turn, by
  * whatever name, makes the same object. (Destructors need no such mark: the object
- * is forgotten before the real one is called, and so unknown to a nested one.) */
+ * is forgotten before the real one is called, and so unknown to a nested one.)
+ * A bit may be stale, since a constructor can be left by siglongjmp, and a handler of
+ * a signal may call a verb in the middle of another. So a bit is believed only where
+ * the caller is an RDMA library. */
 extern __thread uint32_t gate_inside __attribute__((tls_model("initial-exec")));
 
 /* Those inside whose making one of this sort is the same object, or a part of it that the
@@ -35,10 +39,13 @@ static inline uint32_t gate_makers(enum object object)
 	return makers;
 }
 
-static inline bool gate_nested(enum object object)
+/* caller: where the verb returns to. */
+static inline bool gate_nested(enum object object, const void *caller)
 {
-	return gate_inside & gate_makers(object);
+	return __builtin_expect(gate_inside & gate_makers(object), 0) && dl_is_verbs(caller);
 }
+
+#define CALLER __builtin_return_address(0)
 
 struct deal {
 	struct library *library;
@@ -49,9 +56,9 @@ struct deal {
 
 /* Whether this call is ours to judge: not nested, not switched off. */
 static inline bool deal_wanted(struct deal *deal, enum object object,
-			       const struct ibv_context *context)
+			       const struct ibv_context *context, const void *caller)
 {
-	if (gate_nested(object))
+	if (gate_nested(object, caller))
 		return false;
 	deal->library = library_get();
 	/* This verb alone has one symbol for both ABIs: an unknown context is of the old one. */

@@ -192,15 +192,15 @@ struct library *library_start(void)
 }
 
 /*
- * At exit a process that holds nothing leaves. One that still holds objects
- * stays on the books until it is really gone, since the kernel frees them
- * only then.
+ * At exit a process that holds nothing gives its place in the ledger back. It goes on counting:
+ * destructors of other libraries run after this one, other threads are still at work, and what
+ * they make takes a place again. One that holds objects stays on the books until it is really
+ * gone, since the kernel frees them only then.
  */
 static __attribute__((destructor)) void leave(void)
 {
-	uint32_t phase = PHASE_ACTIVE;
+	struct library *library = __atomic_load_n(&library_state, __ATOMIC_ACQUIRE);
 
-	if (library_state && __atomic_compare_exchange_n(&library_state->phase, &phase, PHASE_OFF,
-							 false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		ledger_close(&library_state->ledger);
+	if (library && __atomic_load_n(&library->phase, __ATOMIC_ACQUIRE) == PHASE_ACTIVE)
+		ledger_close(&library->ledger);
 }

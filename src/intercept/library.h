@@ -19,7 +19,7 @@ enum phase {
 	PHASE_NEW,	/* what a forked child finds */
 	PHASE_STARTING, /* one thread reads the settings and joins */
 	PHASE_ACTIVE,	/* counting and limiting */
-	PHASE_OFF,	/* disabled, failed open, or the process is exiting: pass through */
+	PHASE_OFF,	/* disabled, or failed open: pass through */
 	PHASE_CLOSED,	/* failed closed: every constructor refuses */
 	PHASE_WAITING,	/* the same, until the collector that the parent had is there again */
 };

@@ -43,7 +43,7 @@ struct ibv_context *wrap_ibv_open_device(struct ibv_device *device)
 
 	if (!real)
 		return NULL;
-	if (!deal_wanted(&deal, OBJECT_ctx, NULL))
+	if (!deal_wanted(&deal, OBJECT_ctx, NULL, CALLER))
 		return real(device);
 	deal.handle.cost = COST1(ctx, 1);
 	if (!deal_open_on_device(&deal, "ibv_open_device", device->name))
@@ -59,7 +59,7 @@ struct ibv_context *wrap_verbs_open_device(struct ibv_device *device, void *priv
 
 	if (!real)
 		return NULL;
-	if (!deal_wanted(&deal, OBJECT_ctx, NULL))
+	if (!deal_wanted(&deal, OBJECT_ctx, NULL, CALLER))
 		return real(device, private_data);
 	deal.handle.cost = COST1(ctx, 1);
 	if (!deal_open_on_device(&deal, "verbs_open_device", device->name))
@@ -101,7 +101,7 @@ struct ibv_context *wrap_ibv_import_device(int cmd_fd)
 int wrap_ibv_close_device(struct ibv_context *context)
 {
 	__typeof__(real_verbs.ibv_close_device) real = REAL(ibv_close_device);
-	struct library *library = gate_nested(OBJECT_ctx) ? NULL : library_active();
+	struct library *library = gate_nested(OBJECT_ctx, CALLER) ? NULL : library_active();
 	char path[64];
 	uint32_t group;
 	unsigned device;
@@ -310,7 +310,7 @@ int wrap_rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **
 
 	if (!real)
 		return -1;
-	if (!deal_wanted(&deal, OBJECT_cm_id, NULL))
+	if (!deal_wanted(&deal, OBJECT_cm_id, NULL, CALLER))
 		return real(channel, id, context, ps);
 	deal.handle.cost = COST1(cm_id, 1);
 	if (!deal_open(&deal, "rdma_create_id", OBJECT_cm_id, NULL))
@@ -326,7 +326,7 @@ int wrap_rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struc
 
 	if (!real)
 		return -1;
-	if (!deal_wanted(&deal, OBJECT_cm_id, NULL))
+	if (!deal_wanted(&deal, OBJECT_cm_id, NULL, CALLER))
 		return real(id, res, pd, attr);
 	deal.handle.cost = COST1(cm_id, 1);
 	if (!deal_open(&deal, "rdma_create_ep", OBJECT_cm_id, NULL))

@@ -54,7 +54,7 @@
                                                                                                    \
 	if (!real)                                                                                 \
 		return NULL;                                                                       \
-	if (!deal_wanted(&deal, OBJECT_##noun, context))                                           \
+	if (!deal_wanted(&deal, OBJECT_##noun, context, CALLER))                                           \
 		return real arguments;                                                             \
 	deal.handle.cost = cost_;                                                                  \
 	if (!deal_open(&deal, #verb, OBJECT_##noun, context))                                      \
@@ -78,7 +78,7 @@
                                                                                                    \
 		if (!real)                                                                         \
 			return NULL;                                                               \
-		if (!deal_wanted(&deal, OBJECT_##noun, NULL))                                      \
+		if (!deal_wanted(&deal, OBJECT_##noun, NULL, CALLER))                                      \
 			return real arguments;                                                     \
 		known = handles_look(&deal.library->handles, pointer, OBJECT_##parent, &above);    \
 		if (!(when))                                                                       \

@@ -143,13 +143,20 @@ static inline void unlock(struct ledger *ledger)
 	pthread_mutex_unlock(&ledger->embedded.header->lock);
 }
 
-/* Locked: with something to book first, or after our seat became somebody else's. */
+static int seat_take(struct ledger *ledger, int fd);
+
+/* Locked: with something to book first, or without a seat since we have left. */
 static __attribute__((noinline, cold)) int lock_unusual(struct ledger *ledger)
 {
-	if (LOAD(ledger->embedded.unusual) & LEDGER_LEFT) {
+	int result = 0;
+
+	if (LOAD(ledger->embedded.unusual) & LEDGER_LEFT)
+		result = seat_take(ledger, -1);
+	if (result < 0) {
 		unlock(ledger);
 		return -ESHUTDOWN;
 	}
+	__atomic_fetch_and(&ledger->embedded.unusual, ~(uint32_t)LEDGER_LEFT, __ATOMIC_RELEASE);
 	deferred_book(ledger);
 	return 0;
 }
@@ -228,14 +235,16 @@ static int embedded_charge(struct ledger *ledger, unsigned device, const struct 
 			   bool forced, struct ledger_refusal *ret_refusal)
 {
 	struct layout_header *header = ledger->embedded.header;
-	struct layout_slot *slot = ledger->embedded.slot;
+	struct layout_slot *slot;
 	struct layout_device *sums = &header->device[device];
-	struct layout_slot_device *own = &slot->device[device];
+	struct layout_slot_device *own;
 	const uint64_t *process_limit = ledger->limits->process;
 	int result = lock(ledger);
 
 	if (__builtin_expect(result < 0, 0))
 		return result;
+	slot = ledger->embedded.slot;
+	own = &slot->device[device];
 	SEPARATE(sums);
 	SEPARATE(own);
 	for (unsigned i = 0; i < cost->count; i++) {
@@ -424,8 +433,11 @@ static void embedded_close(struct ledger *ledger)
 		holds |= ledger->embedded.slot->used[kind] != 0;
 	}
 	if (!holds) {
-		/* A thread that is still at work must not charge what is no longer ours. */
+		static struct tallies nobodys;
+
+		/* A thread that is still at work must not write what is no longer ours. */
 		__atomic_fetch_or(&ledger->embedded.unusual, LEDGER_LEFT, __ATOMIC_RELEASE);
+		__atomic_store_n(&ledger->tallies, &nobodys, __ATOMIC_RELEASE);
 		STORE(ledger->embedded.header->seat[ledger->embedded.seat].state, SEAT_FREE);
 	}
 	unlock(ledger);
@@ -532,8 +544,9 @@ static int limits_propose(struct ledger *ledger)
 	return 0;
 }
 
-/* Takes a seat whose slot has memory behind it. Locked. */
-static int seat_take(struct ledger *ledger, int fd, const struct identity *self)
+/* Takes a seat whose slot has memory behind it; without a descriptor of the file one that
+ * somebody has had before. Locked. */
+static int seat_take(struct ledger *ledger, int fd)
 {
 	struct layout_header *header = ledger->embedded.header;
 	unsigned i = 0;
@@ -541,15 +554,16 @@ static int seat_take(struct ledger *ledger, int fd, const struct identity *self)
 
 	while (i < header->seats_high && header->seat[i].state == SEAT_TAKEN)
 		i++;
-	if (i == LAYOUT_SEATS)
+	if (i == LAYOUT_SEATS || (fd < 0 && i == header->seats_high))
 		return -EUSERS;
-	result = shmfile_allocate(fd, layout_slot_offset(i), sizeof(struct layout_slot));
+	result = fd < 0 ? 0 :
+			  shmfile_allocate(fd, layout_slot_offset(i), sizeof(struct layout_slot));
 	if (result < 0)
 		return result;
 	memset(layout_slot(header, i), 0, sizeof(struct layout_slot));
-	STORE(header->seat[i].pid, self->pid);
-	STORE(header->seat[i].start, self->start);
-	STORE(header->seat[i].view, self->view);
+	STORE(header->seat[i].pid, ledger->embedded.pid);
+	STORE(header->seat[i].start, ledger->embedded.start);
+	STORE(header->seat[i].view, ledger->embedded.view);
 	STORE(header->seat[i].generation, header->seat[i].generation + 1);
 	/* Release: who sees the seat taken sees whose it is, and a clean slot. */
 	__atomic_store_n(&header->seat[i].state, SEAT_TAKEN, __ATOMIC_RELEASE);
@@ -561,6 +575,8 @@ static int seat_take(struct ledger *ledger, int fd, const struct identity *self)
 	for (unsigned device = 0; device < LEDGER_DEVICES; device++)
 		if (device == LEDGER_NAMELESS || header->device[device].name[0])
 			ledger->embedded.slot->devices |= 1ull << device;
+	ledger->gauges = (char *)&ledger->embedded.slot->device[0].gauges;
+	__atomic_store_n(&ledger->tallies, &ledger->embedded.slot->tallies, __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -593,7 +609,7 @@ static int join(struct ledger *ledger, int fd, const struct identity *self)
 	result = lock(ledger);
 	if (result < 0)
 		return result;
-	result = seat_take(ledger, fd, self);
+	result = seat_take(ledger, fd);
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++) /* who looks now sees exact sums */
 		notice_all(ledger->embedded.header, kind);
 	unlock(ledger);
@@ -610,6 +626,8 @@ int embedded_open(struct ledger *ledger, const struct ledger_options *options,
 	if (result < 0)
 		return result;
 	ledger->embedded.header = file.header;
+	ledger->embedded.pid = self.pid;
+	ledger->embedded.start = self.start;
 	ledger->embedded.view = self.view;
 	result = join(ledger, file.fd, &self);
 	shmfile_close(&file);
@@ -622,8 +640,6 @@ int embedded_open(struct ledger *ledger, const struct ledger_options *options,
 		return result;
 	}
 	ledger->backing = &embedded_backing;
-	ledger->tallies = &ledger->embedded.slot->tallies;
-	ledger->gauges = (char *)&ledger->embedded.slot->device[0].gauges;
 	ledger->gauges_stride = sizeof(ledger->embedded.slot->device[0]);
 	return 0;
 }

@@ -130,7 +130,8 @@ struct ledger_embedded {
 	struct layout_header *header;
 	struct layout_slot *slot;
 	unsigned seat;
-	uint64_t view;
+	pid_t pid; /* these three say who we are (identity.h) */
+	uint64_t start, view;
 	uint32_t unusual; /* LEDGER_DEFERRED, LEDGER_LEFT; 0 on the common path */
 	uint64_t deferred[LEDGER_DEVICES][KIND_COUNT]; /* charges that could not be written */
 };
@@ -164,7 +165,7 @@ struct ledger {
 	};
 };
 
-/* Charges wait in `deferred`; or this process has left and charges no more. */
+/* Charges wait in `deferred`; or this process has left, and joins again to charge. */
 enum { LEDGER_DEFERRED = 1, LEDGER_LEFT = 2 };
 
 enum { LEDGER_PROBLEM = 320 };
@@ -177,7 +178,8 @@ int ledger_open(struct ledger *ledger, const struct ledger_options *options,
 /* Whether this is a forked child whose parent charges by a collector. */
 bool ledger_inherits_lease(void);
 
-/* Leaves, if nothing is held; otherwise the death of the process will tell. */
+/* Leaves, if nothing is held; otherwise the death of the process will tell. A charge after
+ * this joins again. */
 void ledger_close(struct ledger *ledger);
 
 /* Number of the device, for the calls below: LEDGER_NAMELESS when the table is full,

@@ -3,6 +3,7 @@
  * Owns what fakeverbs.h steers and reports: rules per verb, call counts, live
  * counts and their peaks. It knows no object, only verbs and nouns.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,10 +97,17 @@ static struct fake_verdict judge(enum fake_verb verb)
 
 struct fake_verdict fake_enter(enum fake_verb verb)
 {
+	struct fake_verdict verdict;
+
 	atomic_fetch_add_explicit(&verbs[verb].calls, 1, memory_order_relaxed);
 	if (!atomic_load_explicit(&fake_rules[verb], memory_order_relaxed))
 		return (struct fake_verdict){ FAKE_WORK, 0 };
-	return judge(verb);
+	verdict = judge(verb);
+	if (verdict.behaviour == FAKE_RAISE) {
+		raise(verdict.value);
+		verdict.behaviour = FAKE_WORK;
+	}
+	return verdict;
 }
 
 void fake_set(const char *name, enum fake_behaviour behaviour, int value, unsigned skip,

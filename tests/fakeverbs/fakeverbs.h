@@ -18,13 +18,15 @@ enum fake_behaviour {
 	FAKE_FAIL_SILENT, /* a constructor returns NULL and leaves errno alone */
 	FAKE_ROUND_UP,	  /* succeeds with depths rounded up to the next power of two, then doubled */
 	FAKE_CODE,	  /* returns the number given as it is (for ibv_rereg_mr: -1 … -5) */
+	FAKE_RAISE,	  /* raises the signal given in the calling thread, then works */
 };
 
 /*
  * From the (skip+1)th call of verb on, the next `times` calls behave so.
  * Verbs are named as applications name them: "ibv_create_qp", "ibv_create_qp_ex"
  * (also for inline verbs), "rdma_create_id", "mlx5dv_create_qp".
- * value: the errno for FAKE_FAIL, the return value for FAKE_CODE.
+ * value: the errno for FAKE_FAIL, the return value for FAKE_CODE,
+ * the signal for FAKE_RAISE.
  * A failing constructor makes no object; a failing destructor keeps it.
  */
 void fake_set(const char *verb, enum fake_behaviour behaviour, int value, unsigned skip, unsigned times);

@@ -112,12 +112,28 @@ static void deferring(void)
 	CHECK(ledger_used(&ledger, KIND_mr) == 0);
 }
 
-/* A thread that is still at work when the process leaves must not touch the sums. */
+/* A thread that is still at work when the process leaves has no part in the sums: its charge
+ * takes a seat again, and without a free one it touches nothing. */
 static void leaving(void)
 {
+	struct layout_seat *seat = &ledger.embedded.header->seat[ledger.embedded.seat];
+
 	ledger_close(&ledger);
+	CHECK(seat->state == SEAT_FREE);
+	ledger_refund(&ledger, device, &COST1(qp, 1));
+	CHECK(ledger_charge(&ledger, device, &COST1(qp, 1), &refusal) == 0 && summed(KIND_qp) == 1);
+	CHECK(seat->state == SEAT_TAKEN && seat->pid == getpid());
+	ledger_close(&ledger);
+	CHECK(seat->state == SEAT_TAKEN, "who holds something does not leave");
+	ledger_refund(&ledger, device, &COST1(qp, 1));
+	ledger_close(&ledger);
+	CHECK(seat->state == SEAT_FREE);
+	for (unsigned i = 0; i < ledger.embedded.header->seats_high; i++)
+		ledger.embedded.header->seat[i].state = SEAT_TAKEN; /* by others */
 	CHECK(ledger_charge(&ledger, device, &COST1(qp, 1), &refusal) == -ESHUTDOWN);
 	ledger_refund(&ledger, device, &COST1(qp, 1));
+	for (unsigned i = 0; i < ledger.embedded.header->seats_high; i++)
+		ledger.embedded.header->seat[i].state = SEAT_FREE;
 	for (int kind = 0; kind < KIND_COUNT; kind++)
 		CHECK(summed((enum kind)kind) == 0, "%s", kind_rows[kind].name);
 	CHECK(pthread_mutex_trylock(&ledger.embedded.header->lock) == 0, "the lock is free");
