@@ -101,6 +101,8 @@ static enum phase join(struct library *library)
 	const struct ledger_options options = {
 		.transport = config->transport,
 		.socket = config->socket,
+		.again = library->joins_again != 0,
+		.closed = config->fail_closed,
 		.own_mode = config->mode,
 		.name = config->shm_name,
 		.mode = config->shm_mode,
@@ -109,19 +111,20 @@ static enum phase join(struct library *library)
 		.log = &library->log,
 	};
 	char problem[LEDGER_PROBLEM], text[LEDGER_PROBLEM + 80];
+	int result = ledger_open(&library->ledger, &options, problem);
 	enum phase phase;
 
-	if (ledger_open(&library->ledger, &options, problem) == 0) {
+	if (result == 0) {
 		report_limits(library);
 		return PHASE_ACTIVE;
 	}
-	/* Without the collector its parent could not grow either. */
-	phase = ledger_inherits_lease() ? PHASE_WAITING :
-		config->fail_closed	? PHASE_CLOSED :
-					  PHASE_OFF;
+	phase = result == LEDGER_LATER ? PHASE_WAITING :
+		config->fail_closed    ? PHASE_CLOSED :
+					 PHASE_OFF;
 	snprintf(text, sizeof(text), "%s; %s", problem,
-		 phase == PHASE_OFF ? "this process is not counted and not limited" :
-				      "every new object is refused");
+		 phase == PHASE_OFF    ? "this process is not counted and not limited" :
+		 phase == PHASE_CLOSED ? "every new object is refused" :
+					 "every new object is refused until the collector can be asked");
 	if (!library->joins_again) /* said once */
 		say(library, text);
 	library->joins_again = now_seconds() + 1;

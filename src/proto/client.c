@@ -126,6 +126,16 @@ static bool queue_up(struct call *call)
 	       !fcntl(call->connection, F_SETFL, 0);
 }
 
+/* No connection can be made; whether somebody serves the path stays open, unless nothing is
+ * there. */
+static int no_socket(struct call *call, int error)
+{
+	if (!access(call->path, F_OK) || errno != ENOENT)
+		return fail(call, -ENOBUFS, "a socket for %s: %s", call->path, strerror(error));
+	call->lost = true;
+	return fail(call, -ENOENT, "no collector at %s: %s", call->path, strerror(ENOENT));
+}
+
 static int connection_open(struct call *call)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -145,7 +155,7 @@ static int connection_open(struct call *call)
 		fd = other;
 	}
 	if (fd < 0)
-		return fail(call, -errno, "a socket for %s: %s", call->path, strerror(errno));
+		return no_socket(call, errno);
 	call->connection = fd;
 	while (syscall(SYS_connect, fd, &address, sizeof(address))) {
 		int error = errno;
