@@ -543,7 +543,8 @@ static int seat_take(struct ledger *ledger, int fd, const struct identity *self)
 		i++;
 	if (i == LAYOUT_SEATS)
 		return -EUSERS;
-	result = shmfile_allocate(fd, layout_slot_offset(i), sizeof(struct layout_slot));
+	result = fd < 0 ? 0 :
+			  shmfile_allocate(fd, layout_slot_offset(i), sizeof(struct layout_slot));
 	if (result < 0)
 		return result;
 	memset(layout_slot(header, i), 0, sizeof(struct layout_slot));
@@ -600,18 +601,16 @@ static int join(struct ledger *ledger, int fd, const struct identity *self)
 	return result;
 }
 
-int embedded_open(struct ledger *ledger, const struct ledger_options *options,
-		  char problem[LEDGER_PROBLEM])
+static int file_join(struct ledger *ledger, const struct ledger_options *options,
+		     const struct identity *self, char problem[LEDGER_PROBLEM])
 {
-	struct identity self = identity_self();
 	struct shmfile file;
 	int result = shmfile_open(&file, options, problem);
 
 	if (result < 0)
 		return result;
 	ledger->embedded.header = file.header;
-	ledger->embedded.view = self.view;
-	result = join(ledger, file.fd, &self);
+	result = join(ledger, file.fd, self);
 	shmfile_close(&file);
 	if (result < 0) {
 		snprintf(problem, LEDGER_PROBLEM, "shared memory /dev/shm/%s: %s", options->name,
@@ -619,11 +618,37 @@ int embedded_open(struct ledger *ledger, const struct ledger_options *options,
 			 result == -ETIMEDOUT ? "the process that holds its lock stands still" :
 						strerror(-result));
 		shmfile_unmap(ledger->embedded.header);
-		return result;
 	}
+	return result;
+}
+
+/* What the limits say holds for this process at least. */
+static int private_join(struct ledger *ledger, const struct identity *self)
+{
+	struct shmfile memory;
+	int result = shmfile_private(&memory);
+
+	if (result < 0)
+		return result;
+	ledger->embedded.header = memory.header;
+	return join(ledger, memory.fd, self);
+}
+
+int embedded_open(struct ledger *ledger, const struct ledger_options *options,
+		  char problem[LEDGER_PROBLEM])
+{
+	struct identity self = identity_self();
+	int result;
+
+	ledger->embedded.view = self.view;
+	result = file_join(ledger, options, &self, problem);
+	if (result < 0 && !options->closed && private_join(ledger, &self) == 0)
+		result = LEDGER_ALONE;
+	if (result < 0)
+		return result;
 	ledger->backing = &embedded_backing;
 	ledger->tallies = &ledger->embedded.slot->tallies;
 	ledger->gauges = (char *)&ledger->embedded.slot->device[0].gauges;
 	ledger->gauges_stride = sizeof(ledger->embedded.slot->device[0]);
-	return 0;
+	return result;
 }

@@ -118,7 +118,7 @@ int ledger_open(struct ledger *ledger, const struct ledger_options *options,
 				  problem);
 		result = open_by(ledger, options, TRANSPORT_EMBEDDED, problem);
 	}
-	if (result == 0)
+	if (result == 0 || result == LEDGER_ALONE)
 		inherited = ledger->backing->transport;
 	return result;
 }

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
@@ -111,6 +112,57 @@ static int wait_until(int64_t moment, int fd, short events)
 	}
 }
 
+/* ---- whom to trust */
+
+/* The beginning of a small file; "" when it cannot be read. */
+static void file_read(const char *path, char *ret_text, size_t size)
+{
+	int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? 0 : syscall(SYS_read, fd, ret_text, size - 1);
+
+	if (fd >= 0)
+		syscall(SYS_close, fd);
+	ret_text[length > 0 ? length : 0] = '\0';
+}
+
+/* Whether every uid of the host is here what it is there. Unknown counts as yes. */
+static bool uids_are_the_hosts(void)
+{
+	char text[128], *at = text;
+	unsigned long inside, outside, count;
+
+	file_read("/proc/self/uid_map", text, sizeof(text));
+	if (!text[0])
+		return true;
+	inside = strtoul(at, &at, 10);
+	outside = strtoul(at, &at, 10);
+	count = strtoul(at, &at, 10);
+	return inside == 0 && outside == 0 && count == UINT32_MAX;
+}
+
+static uid_t overflow_uid(void)
+{
+	char text[16];
+
+	file_read("/proc/sys/kernel/overflowuid", text, sizeof(text));
+	return text[0] ? (uid_t)strtoul(text, NULL, 10) : 65534;
+}
+
+/*
+ * Anybody can put a socket into /tmp before the collector does, and whoever
+ * answers decides what we may create and gives us memory to map: so the server
+ * must be root's, or our own. In a user namespace the host's root has no number
+ * of its own and looks like everybody else who has none; the real one is taken
+ * at the price that they could pass for it, if they can write in our directories.
+ */
+static int owner_check(struct call *call, const char *what, uid_t owner)
+{
+	if (owner == 0 || owner == geteuid() || (owner == overflow_uid() && !uids_are_the_hosts()))
+		return 0;
+	return fail(call, -EPERM, "the %s at %s is of uid %u, neither root's nor of our own uid %u",
+		    what, call->path, (unsigned)owner, (unsigned)geteuid());
+}
+
 /* ---- connecting */
 
 /* The server's queue is full. Who tries again later comes after all who wait in line: so the
@@ -160,7 +212,12 @@ static int connection_open(struct call *call)
 	while (syscall(SYS_connect, fd, &address, sizeof(address))) {
 		int error = errno;
 		bool full = error == EAGAIN || error == EINTR;
+		struct stat place;
 
+		/* For a stranger, who could let it be full for ever, nobody waits. */
+		if (full && !stat(call->path, &place) &&
+		    owner_check(call, "socket", place.st_uid))
+			return -EPERM;
 		if (full && queue_up(call))
 			continue;
 		call->lost = full || error == ENOENT || error == ECONNREFUSED;
@@ -173,47 +230,6 @@ static int connection_open(struct call *call)
 	return 0;
 }
 
-/* The beginning of a small file; "" when it cannot be read. */
-static void file_read(const char *path, char *ret_text, size_t size)
-{
-	int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd < 0 ? 0 : syscall(SYS_read, fd, ret_text, size - 1);
-
-	if (fd >= 0)
-		syscall(SYS_close, fd);
-	ret_text[length > 0 ? length : 0] = '\0';
-}
-
-/* Whether every uid of the host is here what it is there. Unknown counts as yes. */
-static bool uids_are_the_hosts(void)
-{
-	char text[128], *at = text;
-	unsigned long inside, outside, count;
-
-	file_read("/proc/self/uid_map", text, sizeof(text));
-	if (!text[0])
-		return true;
-	inside = strtoul(at, &at, 10);
-	outside = strtoul(at, &at, 10);
-	count = strtoul(at, &at, 10);
-	return inside == 0 && outside == 0 && count == UINT32_MAX;
-}
-
-static uid_t overflow_uid(void)
-{
-	char text[16];
-
-	file_read("/proc/sys/kernel/overflowuid", text, sizeof(text));
-	return text[0] ? (uid_t)strtoul(text, NULL, 10) : 65534;
-}
-
-/*
- * Anybody can put a socket into /tmp before the collector does, and whoever
- * answers decides what we may create and gives us memory to map: so the server
- * must be root's, or our own. In a user namespace the host's root has no number
- * of its own and looks like everybody else who has none; the real one is taken
- * at the price that they could pass for it, if they can write in our directories.
- */
 static int server_check(struct call *call)
 {
 	struct ucred server;
@@ -221,12 +237,7 @@ static int server_check(struct call *call)
 
 	if (getsockopt(call->connection, SOL_SOCKET, SO_PEERCRED, &server, &size))
 		return fail(call, -errno, "who serves %s: %s", call->path, strerror(errno));
-	if (server.uid == 0 || server.uid == geteuid() ||
-	    (server.uid == overflow_uid() && !uids_are_the_hosts()))
-		return 0;
-	return fail(call, -EPERM,
-		    "the server at %s is of uid %u, neither root's nor of our own uid %u",
-		    call->path, (unsigned)server.uid, (unsigned)geteuid());
+	return owner_check(call, "server", server.uid);
 }
 
 /* ---- talking */

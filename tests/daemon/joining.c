@@ -17,14 +17,16 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "fixture.h"
 #include "harness.h"
 
-enum { LIMIT = 5, WANTED = 20 };
+enum { LIMIT = 5, WANTED = 20, STRANGER = 65533 };
 
 #define POLICY "[tenant t]\nmatch = uid=0-4294967294\nqp = 5\n"
 
@@ -101,7 +103,16 @@ static void slow_collector(const char *argument)
 	CHECK(made == LIMIT, "%u made", made);
 }
 
+static void gets(const char *argument)
+{
+	struct fixture fixture = fixture_open();
+	unsigned made = make_all(&fixture);
+
+	CHECK(made == LIMIT, "%u made", made);
+}
+
 static const struct scenario scenarios[] = {
+	{ "gets", gets },
 	{ "few_descriptors", few_descriptors },
 	{ "slow_collector", slow_collector },
 	{ 0 },
@@ -139,11 +150,70 @@ static void first_with_slow_collector(void)
 	collector_stop();
 }
 
+/* ---- what others put at the socket's name */
+
+static void plant_listener(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd;
+
+	if (fork_child()) {
+		NEED(word_load(WORD_READY) == 1);
+		return;
+	}
+	strcpy(address.sun_path, collector_socket());
+	if (setresuid(STRANGER, STRANGER, STRANGER))
+		abort();
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* the change of user has cleared it */
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 8))
+		abort();
+	word_store(WORD_READY, 1);
+	for (;;)
+		pause();
+}
+
+static void planted(void)
+{
+	char inside[160];
+	int fd;
+
+	if (geteuid()) {
+		skip_part("not root: nothing of other users is tried");
+		return;
+	}
+	if (chmod(harness_path("."), 01777))
+		abort();
+	words_clear();
+	plant_listener();
+	collector_fresh(POLICY, "");
+	CHECK(strstr(collector_log(), "what user 65533 had put there was removed"), "%s",
+	      collector_log());
+	spawn("gets", "");
+	collector_stop();
+	if (symlink("/etc/passwd", collector_socket()) ||
+	    lchown(collector_socket(), STRANGER, STRANGER))
+		abort();
+	collector_fresh(POLICY, "");
+	spawn("gets", "");
+	collector_stop();
+	snprintf(inside, sizeof(inside), "%s/file", collector_socket());
+	if (mkdir(collector_socket(), 0700) || chown(collector_socket(), STRANGER, STRANGER))
+		abort();
+	fd = open(inside, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	close(fd);
+	collector_fresh(POLICY, "");
+	CHECK(strstr(collector_log(), "is beside it now"), "%s", collector_log());
+	spawn("gets", "");
+	collector_stop();
+}
+
 static void driver(void)
 {
 	cases_at_once();
 	RUN(first_with_few_descriptors);
 	RUN(first_with_slow_collector);
+	RUN(planted);
 }
 
 int main(int argc, char **argv)
