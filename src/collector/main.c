@@ -462,9 +462,12 @@ int main(int argc, char **argv)
 	result = log_open(&collector.log, options.level,
 			  options.log || options.daemon ? options.log : "stderr", DEFAULT_LOG);
 	if (result < 0) {
-		fprintf(stderr, "collector_server: %s: %s\n",
-			options.log ? options.log : DEFAULT_LOG, strerror(-result));
-		return 1;
+		fprintf(stderr, "collector_server: %s: %s%s\n",
+			options.log ? options.log : DEFAULT_LOG, strerror(-result),
+			options.log ? "" : "; nothing is logged");
+		/* Everybody can make files in /tmp, and must not keep us from our work by that. */
+		if (options.log)
+			return 1;
 	}
 	collector.log.prefix = "collector_server: ";
 	sigemptyset(&signals);

@@ -655,7 +655,23 @@ static struct sockaddr_un address(const char *path)
 	return result;
 }
 
-/* What is at the path already must be a dead socket of our own: 1. Nothing is there: 0. */
+/* What is at the path of a socket. */
+enum place { PLACE_FREE, PLACE_DEAD, PLACE_PLANTED };
+
+/* Where everybody may make files, the name is no other user's to have: root takes it. */
+static bool is_planted(const char *path, const struct stat *status)
+{
+	const char *slash = strrchr(path, '/');
+	char directory[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	struct stat above;
+
+	snprintf(directory, sizeof(directory), "%.*s", slash ? (int)(slash - path + 1) : 1,
+		 slash ? path : ".");
+	return geteuid() == 0 && status->st_uid != 0 && !stat(directory, &above) &&
+	       above.st_uid == 0 && above.st_mode & S_ISVTX;
+}
+
+/* An enum place: only a dead socket of our own, or what a stranger planted, is replaced. */
 static int place_check(const char *path, char problem[SERVER_PROBLEM])
 {
 	struct sockaddr_un there = address(path);
@@ -664,10 +680,12 @@ static int place_check(const char *path, char problem[SERVER_PROBLEM])
 
 	if (lstat(path, &status)) {
 		if (errno == ENOENT)
-			return 0;
+			return PLACE_FREE;
 		snprintf(problem, SERVER_PROBLEM, "socket %s: %s", path, strerror(errno));
 		return -errno;
 	}
+	if (is_planted(path, &status))
+		return PLACE_PLANTED;
 	if (!S_ISSOCK(status.st_mode) || status.st_uid != geteuid()) {
 		snprintf(problem, SERVER_PROBLEM,
 			 "socket %s: there is %s there; it is neither used nor removed", path,
@@ -684,7 +702,7 @@ static int place_check(const char *path, char problem[SERVER_PROBLEM])
 		snprintf(problem, SERVER_PROBLEM, "socket %s: another collector serves it", path);
 		return -EADDRINUSE;
 	}
-	return 1;
+	return PLACE_DEAD;
 }
 
 /* Binds to a name in the directory that nobody else has. Through /proc, so that the name
@@ -708,10 +726,31 @@ static int bind_beside(int socket, int directory, char ret_name[16])
 	return -EADDRINUSE;
 }
 
+/* A file or a directory may be dear to somebody, and is kept beside the socket. */
+static void planted_remove(struct server *server, int directory, const char *temporary)
+{
+	struct stat status;
+
+	if (fstatat(directory, temporary, &status, AT_SYMLINK_NOFOLLOW))
+		return;
+	if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) {
+		log_write(server->log, LOG_WARN,
+			  "socket %s: what user %u had put there is beside it now, as %s",
+			  server->path, (unsigned)status.st_uid, temporary);
+		return;
+	}
+	log_write(server->log, LOG_WARN, "socket %s: what user %u had put there was removed",
+		  server->path, (unsigned)status.st_uid);
+	unlinkat(directory, temporary, 0);
+}
+
 /* Listens under a new name and gives it that of the path: who connects finds the old socket
  * or the new one, never none. Where nothing was, nothing is replaced either. */
-static int listen_at(struct server *server, int directory, const char *name, bool replace)
+static int listen_at(struct server *server, int directory, const char *name, enum place old)
 {
+	static const unsigned how[] = { [PLACE_FREE] = RENAME_NOREPLACE,
+					[PLACE_DEAD] = 0,
+					[PLACE_PLANTED] = RENAME_EXCHANGE };
 	char temporary[16];
 	int result;
 
@@ -722,9 +761,12 @@ static int listen_at(struct server *server, int directory, const char *name, boo
 	if (result < 0)
 		return result;
 	if (!fchmodat(directory, temporary, 0666, 0) && !listen(server->fd, BACKLOG) &&
-	    !renameat2(directory, temporary, directory, name, replace ? 0 : RENAME_NOREPLACE) &&
-	    !fstatat(directory, name, &server->place, AT_SYMLINK_NOFOLLOW))
+	    !renameat2(directory, temporary, directory, name, how[old]) &&
+	    !fstatat(directory, name, &server->place, AT_SYMLINK_NOFOLLOW)) {
+		if (old == PLACE_PLANTED)
+			planted_remove(server, directory, temporary);
 		return 0;
+	}
 	result = -errno;
 	unlinkat(directory, temporary, 0);
 	return result;
@@ -742,7 +784,8 @@ static int place_take(struct server *server, char problem[SERVER_PROBLEM])
 		 slash ? (int)(slash - server->path + 1) : 1, slash ? server->path : ".");
 	directory = open(directory_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (directory >= 0) {
-		result = listen_at(server, directory, slash ? slash + 1 : server->path, old);
+		result = listen_at(server, directory, slash ? slash + 1 : server->path,
+				   (enum place)old);
 		close(directory);
 	} else {
 		result = -errno;

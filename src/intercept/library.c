@@ -56,11 +56,14 @@ static void open_log(struct library *library)
 			   CONFIG_PREFIX, config->log_path, strerror(-result));
 }
 
-static void report_limits(const struct library *library)
+static void report_limits(const struct library *library, bool alone)
 {
 	const struct ledger_limits *limits = &library->config.limits;
 
-	if (ledger_transport(&library->ledger) == TRANSPORT_EMBEDDED)
+	if (alone)
+		log_write(&library->log, LOG_INFO, "counting alone, mode %s",
+			  ledger_mode_names[library->config.mode]);
+	else if (ledger_transport(&library->ledger) == TRANSPORT_EMBEDDED)
 		log_write(&library->log, LOG_INFO, "joined /dev/shm/%s, mode %s",
 			  library->config.shm_name, ledger_mode_names[library->config.mode]);
 	else
@@ -101,6 +104,8 @@ static enum phase join(struct library *library)
 	const struct ledger_options options = {
 		.transport = config->transport,
 		.socket = config->socket,
+		.again = library->joins_again != 0,
+		.closed = config->fail_closed,
 		.own_mode = config->mode,
 		.name = config->shm_name,
 		.mode = config->shm_mode,
@@ -109,19 +114,23 @@ static enum phase join(struct library *library)
 		.log = &library->log,
 	};
 	char problem[LEDGER_PROBLEM], text[LEDGER_PROBLEM + 80];
+	int result = ledger_open(&library->ledger, &options, problem);
 	enum phase phase;
 
-	if (ledger_open(&library->ledger, &options, problem) == 0) {
-		report_limits(library);
-		return PHASE_ACTIVE;
-	}
-	/* Without the collector its parent could not grow either. */
-	phase = ledger_inherits_lease() ? PHASE_WAITING :
-		config->fail_closed	? PHASE_CLOSED :
-					  PHASE_OFF;
+	phase = result == 0 || result == LEDGER_ALONE ? PHASE_ACTIVE :
+		result == LEDGER_LATER		       ? PHASE_WAITING :
+		config->fail_closed		       ? PHASE_CLOSED :
+							 PHASE_OFF;
+	if (phase == PHASE_ACTIVE)
+		report_limits(library, result == LEDGER_ALONE);
+	if (result == 0)
+		return phase;
 	snprintf(text, sizeof(text), "%s; %s", problem,
-		 phase == PHASE_OFF ? "this process is not counted and not limited" :
-				      "every new object is refused");
+		 phase == PHASE_ACTIVE ? "this process is counted alone, and all limits hold for "
+					 "it by itself" :
+		 phase == PHASE_OFF    ? "this process is not counted and not limited" :
+		 phase == PHASE_CLOSED ? "every new object is refused" :
+					 "every new object is refused until the collector can be asked");
 	if (!library->joins_again) /* said once */
 		say(library, text);
 	library->joins_again = now_seconds() + 1;

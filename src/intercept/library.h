@@ -21,7 +21,7 @@ enum phase {
 	PHASE_ACTIVE,	/* counting and limiting */
 	PHASE_OFF,	/* disabled, or failed open: pass through */
 	PHASE_CLOSED,	/* failed closed: every constructor refuses */
-	PHASE_WAITING,	/* the same, until the collector that the parent had is there again */
+	PHASE_WAITING,	/* the same, until the collector that is there, or the parent had, answers */
 };
 
 struct library {

@@ -616,20 +616,16 @@ static int join(struct ledger *ledger, int fd, const struct identity *self)
 	return result;
 }
 
-int embedded_open(struct ledger *ledger, const struct ledger_options *options,
-		  char problem[LEDGER_PROBLEM])
+static int file_join(struct ledger *ledger, const struct ledger_options *options,
+		     const struct identity *self, char problem[LEDGER_PROBLEM])
 {
-	struct identity self = identity_self();
 	struct shmfile file;
 	int result = shmfile_open(&file, options, problem);
 
 	if (result < 0)
 		return result;
 	ledger->embedded.header = file.header;
-	ledger->embedded.pid = self.pid;
-	ledger->embedded.start = self.start;
-	ledger->embedded.view = self.view;
-	result = join(ledger, file.fd, &self);
+	result = join(ledger, file.fd, self);
 	shmfile_close(&file);
 	if (result < 0) {
 		snprintf(problem, LEDGER_PROBLEM, "shared memory /dev/shm/%s: %s", options->name,
@@ -637,9 +633,37 @@ int embedded_open(struct ledger *ledger, const struct ledger_options *options,
 			 result == -ETIMEDOUT ? "the process that holds its lock stands still" :
 						strerror(-result));
 		shmfile_unmap(ledger->embedded.header);
-		return result;
 	}
+	return result;
+}
+
+/* What the limits say holds for this process at least. */
+static int private_join(struct ledger *ledger, const struct identity *self)
+{
+	struct shmfile memory;
+	int result = shmfile_private(&memory);
+
+	if (result < 0)
+		return result;
+	ledger->embedded.header = memory.header;
+	return join(ledger, memory.fd, self);
+}
+
+int embedded_open(struct ledger *ledger, const struct ledger_options *options,
+		  char problem[LEDGER_PROBLEM])
+{
+	struct identity self = identity_self();
+	int result;
+
+	ledger->embedded.pid = self.pid;
+	ledger->embedded.start = self.start;
+	ledger->embedded.view = self.view;
+	result = file_join(ledger, options, &self, problem);
+	if (result < 0 && !options->closed && private_join(ledger, &self) == 0)
+		result = LEDGER_ALONE;
+	if (result < 0)
+		return result;
 	ledger->backing = &embedded_backing;
 	ledger->gauges_stride = sizeof(ledger->embedded.slot->device[0]);
-	return 0;
+	return result;
 }

@@ -473,11 +473,13 @@ static int shared_pages(struct ledger_lease *lease, const struct proto_reply *re
  */
 static int hello_say(const char *path, const struct proto_hello *hello,
 		     struct proto_welcome *ret_welcome, struct proto_reply *ret_reply,
-		     bool may_be_none, char problem[LEDGER_PROBLEM])
+		     const struct ledger_options *options, char problem[LEDGER_PROBLEM])
 {
+	bool may_be_none = options->transport == TRANSPORT_AUTO && !options->again;
 	int result = proto_call(path, MESSAGE_HELLO, hello, ret_welcome, ret_reply,
 				PROTO_KEEP_CONNECTION, 0, problem);
-	bool again = result == -ECONNREFUSED || result == -ECONNRESET || result == -ETIMEDOUT ||
+	bool again = result == -ECONNREFUSED || result == -ECONNRESET ||
+		     (result == -ETIMEDOUT && !options->again) ||
 		     (result == -ENOENT && !may_be_none);
 
 	if (!again)
@@ -486,11 +488,10 @@ static int hello_say(const char *path, const struct proto_hello *hello,
 			  result == -ETIMEDOUT ? HELLO_PATIENCE_MS : PATIENCE_MS, problem);
 }
 
-int lease_open(struct ledger *ledger, const struct ledger_options *options,
-	       enum ledger_transport transport, char problem[LEDGER_PROBLEM])
+static int join(struct ledger *ledger, const struct ledger_options *options, bool shared,
+		char problem[LEDGER_PROBLEM])
 {
 	struct ledger_lease *lease = &ledger->lease;
-	bool shared = transport == TRANSPORT_LEASE;
 	struct proto_hello hello = {
 		.flags = shared ? 0 : HELLO_NO_MEMORY,
 		.mode = options->own_mode,
@@ -508,8 +509,7 @@ int lease_open(struct ledger *ledger, const struct ledger_options *options,
 	}
 	memcpy(hello.process_limit, options->limits->process, sizeof(hello.process_limit));
 	memcpy(hello.host_limit, options->limits->host, sizeof(hello.host_limit));
-	result = hello_say(lease->socket, &hello, &welcome, &reply,
-			   options->transport == TRANSPORT_AUTO, problem);
+	result = hello_say(lease->socket, &hello, &welcome, &reply, options, problem);
 	if (result < 0)
 		return result;
 	if (shared)
@@ -537,4 +537,16 @@ int lease_open(struct ledger *ledger, const struct ledger_options *options,
 	ledger->gauges = (char *)&lease->usage->row[0].gauges;
 	ledger->gauges_stride = sizeof(lease->usage->row[0]);
 	return 0;
+}
+
+/* Sharing memory takes two descriptors more. A process that has none left for that is counted
+ * all the same. */
+int lease_open(struct ledger *ledger, const struct ledger_options *options,
+	       enum ledger_transport transport, char problem[LEDGER_PROBLEM])
+{
+	int result = join(ledger, options, transport == TRANSPORT_LEASE, problem);
+
+	if (result == -EMFILE && transport == TRANSPORT_LEASE)
+		result = join(ledger, options, false, problem);
+	return result;
 }

@@ -63,31 +63,64 @@ static int open_by(struct ledger *ledger, const struct ledger_options *options,
 	return lease_open(ledger, options, transport, problem);
 }
 
+/* What an attempt to join a collector tells about it. */
+enum presence {
+	PRESENCE_NONE,	 /* nobody serves the socket, or somebody who has no right to */
+	PRESENCE_USELESS, /* it does not understand us, or cannot see us: it never will */
+	PRESENCE_THERE,
+};
+
+static enum presence presence(int result)
+{
+	switch (-result) {
+	case ENOENT:
+	case ENOTDIR:
+	case ELOOP:
+	case ENAMETOOLONG:
+	case ECONNREFUSED:
+	case EPROTOTYPE: /* another sort of socket */
+	case EACCES:
+	case EPERM:
+		return PRESENCE_NONE;
+	case EPROTO:
+	case EXDEV:
+		return PRESENCE_USELESS;
+	default:
+		return PRESENCE_THERE;
+	}
+}
+
+static int collector_join(struct ledger *ledger, const struct ledger_options *options,
+			  enum ledger_transport transport, char problem[LEDGER_PROBLEM])
+{
+	int result = open_by(ledger, options, transport, problem);
+	bool heir = inherited != TRANSPORT_AUTO; /* its parent could not grow either */
+
+	return result < 0 && (heir || presence(result) == PRESENCE_THERE) ? LEDGER_LATER : result;
+}
+
 int ledger_open(struct ledger *ledger, const struct ledger_options *options,
 		char problem[LEDGER_PROBLEM])
 {
 	enum ledger_transport transport = inherited ? inherited : options->transport;
 	int result;
 
-	if (transport != TRANSPORT_AUTO) {
+	if (transport == TRANSPORT_AUTO)
+		result = collector_join(ledger, options, TRANSPORT_LEASE, problem);
+	else if (transport == TRANSPORT_EMBEDDED)
 		result = open_by(ledger, options, transport, problem);
-	} else {
-		result = open_by(ledger, options, TRANSPORT_LEASE, problem);
-		if (result < 0) {
-			if (result != -ENOENT)
-				log_write(ledger->log, LOG_WARN, "%s; going on without a collector",
-					  problem);
-			result = open_by(ledger, options, TRANSPORT_EMBEDDED, problem);
-		}
+	else
+		result = collector_join(ledger, options, transport, problem);
+	if (transport == TRANSPORT_AUTO && result < 0 &&
+	    !(options->closed && presence(result) == PRESENCE_USELESS)) {
+		if (result != -ENOENT)
+			log_write(ledger->log, LOG_WARN, "%s; going on without a collector",
+				  problem);
+		result = open_by(ledger, options, TRANSPORT_EMBEDDED, problem);
 	}
-	if (result == 0)
+	if (result == 0 || result == LEDGER_ALONE)
 		inherited = ledger->backing->transport;
 	return result;
-}
-
-bool ledger_inherits_lease(void)
-{
-	return inherited == TRANSPORT_LEASE || inherited == TRANSPORT_SOCKET;
 }
 
 void ledger_close(struct ledger *ledger)

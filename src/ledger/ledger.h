@@ -30,6 +30,8 @@ enum {
 	LEDGER_CM_EVENTS = 24,
 	LEDGER_REFUSED = 1,
 	LEDGER_UNANSWERED = 2, /* beyond the lease, and no collector answers */
+	LEDGER_LATER = 3,      /* a collector is there, and cannot be joined at the moment */
+	LEDGER_ALONE = 4,      /* joined, but the process counts in memory of its own */
 };
 
 enum qp_type { QP_RC, QP_UC, QP_UD, QP_XRC, QP_RAW, QP_DRIVER, QP_TYPES };
@@ -110,6 +112,8 @@ extern const char *const ledger_transport_names[LEDGER_TRANSPORTS];
 struct ledger_options {
 	enum ledger_transport transport;
 	const char *socket; /* of the collector; NULL: where one is usually found */
+	bool again;  /* an earlier attempt to join ended with LEDGER_LATER: wait less */
+	bool closed; /* no other place will do than the collector that is there, or the file */
 	enum ledger_mode own_mode; /* at the limits below, for the collector's events */
 	const char *name;   /* of the embedded file below /dev/shm */
 	mode_t mode;	    /* of a file that has to be created */
@@ -170,13 +174,16 @@ enum { LEDGER_DEFERRED = 1, LEDGER_LEFT = 2 };
 
 enum { LEDGER_PROBLEM = 320 };
 
-/* Joins. On failure -errno, with a sentence that names the thing in problem. A forked
- * child joins by its parent's transport, whose device numbers it may go on using. */
+/*
+ * Joins. On failure -errno, with a sentence that names the thing in problem. A forked
+ * child joins by its parent's transport, whose device numbers it may go on using.
+ * LEDGER_LATER, with a sentence, too: somebody serves the collector's socket, or served
+ * the parent of this process. Then nobody is free to count elsewhere, or not at all.
+ * LEDGER_ALONE, likewise: the file cannot be used, and the limits hold for this process by
+ * itself.
+ */
 int ledger_open(struct ledger *ledger, const struct ledger_options *options,
 		char problem[LEDGER_PROBLEM]);
-
-/* Whether this is a forked child whose parent charges by a collector. */
-bool ledger_inherits_lease(void);
 
 /* Leaves, if nothing is held; otherwise the death of the process will tell. A charge after
  * this joins again. */

@@ -195,25 +195,101 @@ static int attach(struct shmfile *file, const char *path, bool writing, bool for
 	return result;
 }
 
+static void path_make(char path[PATH_SIZE], const char *name, unsigned number)
+{
+	if (number)
+		snprintf(path, PATH_SIZE, DIRECTORY "/%s.%u", name, number);
+	else
+		snprintf(path, PATH_SIZE, DIRECTORY "/%s", name);
+}
+
+/* Whether something is at the path that is ours to use, or to complain about. */
+static bool is_ours(const char *path, bool shared, uid_t *ret_owner)
+{
+	struct stat status;
+
+	if (lstat(path, &status))
+		return false;
+	*ret_owner = status.st_uid;
+	return status.st_uid == geteuid() ||
+	       (shared && S_ISREG(status.st_mode) && !eaccess(path, R_OK | W_OK));
+}
+
+/* Which of the names we have a file under; -1. The search is the same in every process, and an
+ * own file goes first: so what others plant and remove does not part our processes. */
+static int number_find(const char *name, bool shared, char path[PATH_SIZE])
+{
+	uid_t owner;
+
+	for (int number = 0; number < SHMFILE_NAMES; number++) {
+		path_make(path, name, (unsigned)number);
+		if (is_ours(path, shared, &owner))
+			return number;
+	}
+	return -1;
+}
+
+/* A new file under the first name that is free; 1 if somebody of ours was faster. */
+static int create_somewhere(struct shmfile *file, const struct ledger_options *options,
+			    char path[PATH_SIZE], char problem[LEDGER_PROBLEM])
+{
+	for (unsigned number = 0; number < SHMFILE_NAMES; number++) {
+		uid_t owner = geteuid();
+		int result;
+
+		path_make(path, options->name, number);
+		result = create(file, path, options->mode);
+		if (result == 0) {
+			log_write(options->log, LOG_INFO, "created shared memory %s, mode %04o",
+				  path, (unsigned)options->mode);
+			return 0;
+		}
+		if (result != -EEXIST)
+			return fail(result, problem, "shared memory %s cannot be created: %s", path,
+				    strerror(-result));
+		if (is_ours(path, options->shared, &owner))
+			return 1;
+		if (!number)
+			fail(0, problem, "shared memory %s belongs to user %u, not to user %u",
+			     path, (unsigned)owner, (unsigned)geteuid());
+	}
+	return -EPERM;
+}
+
 int shmfile_open(struct shmfile *file, const struct ledger_options *options,
 		 char problem[LEDGER_PROBLEM])
 {
 	char path[PATH_SIZE];
+	bool again;
 	int result;
 
-	snprintf(path, sizeof(path), DIRECTORY "/%s", options->name);
-	problem[0] = '\0';
 	do {
-		result = attach(file, path, true, options->shared, problem);
-		if (result != -ENOENT)
-			return result;
-		result = create(file, path, options->mode);
-	} while (result == -EEXIST);
-	if (result < 0)
-		return fail(result, problem, "shared memory %s cannot be created: %s", path,
-			    strerror(-result));
-	log_write(options->log, LOG_INFO, "created shared memory %s, mode %04o", path,
-		  (unsigned)options->mode);
+		problem[0] = '\0';
+		if (number_find(options->name, options->shared, path) < 0) {
+			result = create_somewhere(file, options, path, problem);
+			again = result == 1;
+		} else {
+			result = attach(file, path, true, options->shared, problem);
+			again = result == -ENOENT; /* it was removed just now */
+		}
+	} while (again);
+	if (result == 0 && problem[0])
+		log_write(options->log, LOG_WARN, "%s; %s is used", problem, path);
+	return result;
+}
+
+int shmfile_private(struct shmfile *file)
+{
+	size_t size = LAYOUT_HEADER_SIZE + sizeof(struct layout_slot);
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED)
+		return -errno;
+	madvise(memory, size, MADV_DONTFORK);
+	file->fd = -1;
+	file->header = memory;
+	header_init(file->header);
+	file->header->seats_high = 1; /* and no more can be taken */
 	return 0;
 }
 
@@ -221,7 +297,8 @@ int shmfile_observe(struct shmfile *file, const char *name, char problem[LEDGER_
 {
 	char path[PATH_SIZE];
 
-	snprintf(path, sizeof(path), DIRECTORY "/%s", name);
+	if (number_find(name, false, path) < 0)
+		path_make(path, name, 0);
 	problem[0] = '\0';
 	return attach(file, path, false, true, problem);
 }

@@ -18,12 +18,22 @@ struct shmfile {
 	struct layout_header *header;
 };
 
-/* -errno and a sentence in problem when there is no usable file. */
+/* How many names are tried: NAME, NAME.1... Everybody may make files in that directory. */
+enum { SHMFILE_NAMES = 8 };
+
+/*
+ * The first of the names that has a file of our user's (or of anybody's who shares it), or a
+ * new file under the first name that nobody took. -errno and a sentence in problem when there is
+ * no usable file.
+ */
 int shmfile_open(struct shmfile *file, const struct ledger_options *options,
 		 char problem[LEDGER_PROBLEM]);
 
 /* Read-only and without creating, for observers. */
 int shmfile_observe(struct shmfile *file, const char *name, char problem[LEDGER_PROBLEM]);
+
+/* Memory of this process alone, with one seat, in place of a file; fd is -1. */
+int shmfile_private(struct shmfile *file);
 
 void shmfile_close(struct shmfile *file); /* the descriptor; the mapping stays */
 void shmfile_unmap(struct layout_header *header);

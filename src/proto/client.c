@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
@@ -111,57 +112,7 @@ static int wait_until(int64_t moment, int fd, short events)
 	}
 }
 
-/* ---- connecting */
-
-/* The server's queue is full. Who tries again later comes after all who wait in line: so the
- * next attempt waits there too, as long as there is patience. A signal ends an attempt, and
- * then the next one waits only for the rest. */
-static bool queue_up(struct call *call)
-{
-	int64_t left = call->patience - now();
-	struct timeval wait = { left / SECOND, left % SECOND / 1000 };
-
-	return left >= MILLISECOND &&
-	       !setsockopt(call->connection, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait)) &&
-	       !fcntl(call->connection, F_SETFL, 0);
-}
-
-static int connection_open(struct call *call)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	size_t length = strlen(call->path);
-	int fd, other;
-
-	if (length >= sizeof(address.sun_path))
-		return fail(call, -ENAMETOOLONG,
-			    "a socket's path may have %zu characters, not %zu: %s",
-			    sizeof(address.sun_path) - 1, length, call->path);
-	memcpy(address.sun_path, call->path, length);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd >= 0 && fd <= STDERR_FILENO) {
-		/* The program closed it, and may still write to it. */
-		other = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-		syscall(SYS_close, fd);
-		fd = other;
-	}
-	if (fd < 0)
-		return fail(call, -errno, "a socket for %s: %s", call->path, strerror(errno));
-	call->connection = fd;
-	while (syscall(SYS_connect, fd, &address, sizeof(address))) {
-		int error = errno;
-		bool full = error == EAGAIN || error == EINTR;
-
-		if (full && queue_up(call))
-			continue;
-		call->lost = full || error == ENOENT || error == ECONNREFUSED;
-		if (full)
-			return fail(call, -ETIMEDOUT,
-				    "the collector at %s is busy: its queue is full", call->path);
-		return fail(call, -error, "no collector at %s: %s", call->path, strerror(error));
-	}
-	fcntl(fd, F_SETFL, O_NONBLOCK);
-	return 0;
-}
+/* ---- whom to trust */
 
 /* The beginning of a small file; "" when it cannot be read. */
 static void file_read(const char *path, char *ret_text, size_t size)
@@ -204,6 +155,81 @@ static uid_t overflow_uid(void)
  * of its own and looks like everybody else who has none; the real one is taken
  * at the price that they could pass for it, if they can write in our directories.
  */
+static int owner_check(struct call *call, const char *what, uid_t owner)
+{
+	if (owner == 0 || owner == geteuid() || (owner == overflow_uid() && !uids_are_the_hosts()))
+		return 0;
+	return fail(call, -EPERM, "the %s at %s is of uid %u, neither root's nor of our own uid %u",
+		    what, call->path, (unsigned)owner, (unsigned)geteuid());
+}
+
+/* ---- connecting */
+
+/* The server's queue is full. Who tries again later comes after all who wait in line: so the
+ * next attempt waits there too, as long as there is patience. A signal ends an attempt, and
+ * then the next one waits only for the rest. */
+static bool queue_up(struct call *call)
+{
+	int64_t left = call->patience - now();
+	struct timeval wait = { left / SECOND, left % SECOND / 1000 };
+
+	return left >= MILLISECOND &&
+	       !setsockopt(call->connection, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait)) &&
+	       !fcntl(call->connection, F_SETFL, 0);
+}
+
+/* No connection can be made; whether somebody serves the path stays open, unless nothing is
+ * there. */
+static int no_socket(struct call *call, int error)
+{
+	if (!access(call->path, F_OK) || errno != ENOENT)
+		return fail(call, -ENOBUFS, "a socket for %s: %s", call->path, strerror(error));
+	call->lost = true;
+	return fail(call, -ENOENT, "no collector at %s: %s", call->path, strerror(ENOENT));
+}
+
+static int connection_open(struct call *call)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	size_t length = strlen(call->path);
+	int fd, other;
+
+	if (length >= sizeof(address.sun_path))
+		return fail(call, -ENAMETOOLONG,
+			    "a socket's path may have %zu characters, not %zu: %s",
+			    sizeof(address.sun_path) - 1, length, call->path);
+	memcpy(address.sun_path, call->path, length);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd >= 0 && fd <= STDERR_FILENO) {
+		/* The program closed it, and may still write to it. */
+		other = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+		syscall(SYS_close, fd);
+		fd = other;
+	}
+	if (fd < 0)
+		return no_socket(call, errno);
+	call->connection = fd;
+	while (syscall(SYS_connect, fd, &address, sizeof(address))) {
+		int error = errno;
+		bool full = error == EAGAIN || error == EINTR;
+		struct stat place;
+
+		/* For a stranger, who could let it be full for ever, nobody waits. */
+		if (full && !stat(call->path, &place) &&
+		    owner_check(call, "socket", place.st_uid))
+			return -EPERM;
+		if (full && queue_up(call))
+			continue;
+		call->lost = full || error == ENOENT || error == ECONNREFUSED;
+		if (full)
+			return fail(call, -ETIMEDOUT,
+				    "the collector at %s is busy: its queue is full", call->path);
+		return fail(call, -error, "no collector at %s: %s", call->path, strerror(error));
+	}
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	return 0;
+}
+
 static int server_check(struct call *call)
 {
 	struct ucred server;
@@ -211,12 +237,7 @@ static int server_check(struct call *call)
 
 	if (getsockopt(call->connection, SOL_SOCKET, SO_PEERCRED, &server, &size))
 		return fail(call, -errno, "who serves %s: %s", call->path, strerror(errno));
-	if (server.uid == 0 || server.uid == geteuid() ||
-	    (server.uid == overflow_uid() && !uids_are_the_hosts()))
-		return 0;
-	return fail(call, -EPERM,
-		    "the server at %s is of uid %u, neither root's nor of our own uid %u",
-		    call->path, (unsigned)server.uid, (unsigned)geteuid());
+	return owner_check(call, "server", server.uid);
 }
 
 /* ---- talking */

@@ -43,6 +43,8 @@ enum { PROTO_KEEP_CONNECTION = 1 };
  * -ENOENT and -ECONNREFUSED when nobody serves the path, -ECONNRESET when the server
  * closed before its reply was complete, -ETIMEDOUT when it did not answer or its
  * queue was full, -EPERM when it is another user's (neither root, nor of our own uid),
+ * -ENOBUFS when this process can make no socket (no descriptor is left, a filter of system
+ * calls) and -EMFILE when it has no room for the descriptors of the reply,
  * -EPROTO for an answer that is none, or the collector's own negative status.
  *
  * A collector that is just started again is waited for: until patience_ms have passed,

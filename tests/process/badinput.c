@@ -18,6 +18,7 @@
 #include "harness.h"
 #include "intercept/config.h"
 #include "ledger/layout.h"
+#include "ledger/shmfile.h"
 
 /* ---- scenarios ---- */
 
@@ -56,8 +57,22 @@ static void joins(const char *argument)
 	fixture_close(&fixture);
 }
 
+/* Gets exactly so many QPs. */
+static void gets(const char *argument)
+{
+	struct fixture fixture = fixture_open();
+	int made = 0;
+
+	while (made < 10 && qp_make(&fixture, IBV_QPT_RC))
+		made++;
+	CHECK(made == atoi(argument), "%d made", made);
+	word_store(0, 1);
+	word_await(1, 1);
+	fixture_close(&fixture);
+}
+
 static const struct scenario scenarios[] = {
-	{ "works", works }, { "refuses", refuses }, { "joins", joins }, { 0 },
+	{ "works", works }, { "refuses", refuses }, { "joins", joins }, { "gets", gets }, { 0 },
 };
 
 /* ---- settings ---- */
@@ -156,7 +171,10 @@ static void unusable(const char *sentence)
 	CHECK(occurrences(stderr_text(), sentence) == 1, "wanted '%s', stderr: %s", sentence,
 	      stderr_text());
 	CHECK(occurrences(log_text(), sentence) == 1, "log: %s", log_text());
-	CHECK(strstr(stderr_text(), "not counted and not limited") != NULL);
+	CHECK(strstr(stderr_text(), "this process is counted alone") != NULL, "%s", stderr_text());
+	word_store(1, 1);
+	spawn("gets:2", "LIMITS=process:qp=2\nQUIET=1"); /* which needs no file */
+	spawn("gets:3", "LIMITS=host:qp=3\nQUIET=1");
 	log_clear();
 	spawn("refuses", "FAIL=closed");
 	CHECK(occurrences(stderr_text(), sentence) == 1, "stderr: %s", stderr_text());
@@ -211,17 +229,70 @@ static void shared_file(void)
 	shm_remove();
 }
 
-/* What another user made is not ours to use, unless the mode says so on purpose. */
+/* ---- what another user made is not ours to use, unless the mode says so on purpose */
+
+/* The name that is used if so many others are taken. */
+static const char *step_path(unsigned number)
+{
+	static char path[136];
+
+	if (!number)
+		return shm_path();
+	snprintf(path, sizeof(path), "%s.%u", shm_path(), number);
+	return path;
+}
+
+static void plant(unsigned number)
+{
+	int fd = open(step_path(number), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	if (fd < 0 || fchown(fd, 65534, 65534))
+		abort();
+	close(fd);
+}
+
+/* The others of the user count together all the same; and still do when the planted file has
+ * gone again. */
+static void planted_name(void)
+{
+	pid_t holder;
+
+	plant(0);
+	log_clear();
+	words_clear();
+	holder = spawn_start("gets:3", "LIMITS=host:qp=3\nQUIET=1");
+	NEED(word_load(0) == 1);
+	CHECK(strstr(log_text(), "belongs to user 65534") != NULL, "%s", log_text());
+	CHECK(stderr_text()[0] == '\0', "%s", stderr_text());
+	spawn("refuses", "LIMITS=host:ctx=0\nQUIET=1");
+	unlink(step_path(0));
+	spawn("refuses", "QUIET=1"); /* by the limit of the process before */
+	word_store(1, 1);
+	CHECK(spawn_wait(holder) == 0);
+	CHECK(access(step_path(0), F_OK) != 0);
+	unlink(step_path(1));
+}
+
+static void planted_names(void)
+{
+	for (unsigned number = 0; number < SHMFILE_NAMES; number++)
+		plant(number);
+	unusable("belongs to user 65534, not to user 0");
+	for (unsigned number = 0; number < SHMFILE_NAMES; number++)
+		unlink(step_path(number));
+}
+
 static void foreign_file(void)
 {
 	if (geteuid()) {
-		printf("not root: files of other users are not tried\n");
+		skip_part("not root: files of other users are not tried");
 		return;
 	}
+	planted_name();
+	planted_names();
 	spawn("joins", "");
 	if (chown(shm_path(), 65534, 65534))
 		abort();
-	unusable("belongs to user 65534, not to user 0");
 	log_clear();
 	spawn("joins", "SHM_MODE=0666");
 	CHECK(strstr(log_text(), "can change all counts and limits") != NULL, "%s", log_text());

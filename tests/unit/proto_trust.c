@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "family.h"
@@ -61,6 +62,26 @@ static void other_users(void)
 	}
 	server_of_uid(STRANGER);
 	server_of_uid(NOBODY);
+}
+
+/* A socket of another user's that takes nobody: it is not waited for. */
+static void full_queue(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int listener = server_socket(), fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), result;
+
+	memcpy(address.sun_path, server_path, sizeof(address.sun_path));
+	if (listen(listener, 0) || connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		abort();
+	if (!chown(server_path, STRANGER, STRANGER)) {
+		result = ping(LONG_MS);
+		CHECK(result == -EPERM && strstr(problem, "uid 65533"), "%d, %s", result, problem);
+	} else {
+		printf("not tried: sockets of other users need root\n");
+	}
+	close(fd);
+	close(listener);
+	unlink(server_path);
 }
 
 static bool text_write(const char *name, const char *text)
@@ -115,6 +136,7 @@ static void driver(void)
 {
 	server_path_init();
 	RUN(other_users);
+	RUN(full_queue);
 	RUN(from_user_namespace);
 }
 
