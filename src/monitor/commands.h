@@ -193,10 +193,12 @@ static __always_inline int old_read(int sleeps, struct guard_command *command, _
 		return 0;
 	/* A region takes another's place: none more, but both memories at once. */
 	command->kind = KIND_mr_bytes;
+	command->replaces = 1;
 	if (read_user(sleeps, &flags, sizeof(flags), body + OLD_REREG_FLAGS_AT) ||
 	    read_user(sleeps, &length, sizeof(length), body + OLD_REREG_LENGTH_AT))
 		return -EFAULT;
-	command->bytes = flags & REREG_TRANSLATION ? length : 0;
+	command->sized = flags & REREG_TRANSLATION;
+	command->bytes = command->sized ? length : 0;
 	return 0;
 }
 

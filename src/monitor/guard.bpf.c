@@ -207,7 +207,7 @@ static __always_inline int take(__u32 slot, __u32 kind, __u64 amount, __u64 *ret
 	struct guard_limits *limits = bpf_map_lookup_elem(&guard_limits, &slot);
 	__u64 limit;
 
-	if (!counts || !limits || kind >= KIND_COUNT)
+	if (!counts || !limits || kind >= KIND_COUNT || !amount)
 		return 0;
 	limit = *(volatile __u64 *)&limits->limit[kind];
 	for (int i = 0; i < ATTEMPTS; i++) {
@@ -484,6 +484,7 @@ static __always_inline int look(struct file *file, __u64 argument, int sleeps)
 	} else {
 		command.kind = kind_of_method(header.object, header.method, &length);
 		command.destroys = is_destroying(header.object, header.method);
+		command.drivers = !!((header.object | header.method) & NAMESPACE);
 		result = length ? attributes_read(sleeps, &command, &header, length) : 0;
 	}
 	if (closed.slot < GUARD_TENANTS)
@@ -660,6 +661,15 @@ static __always_inline void charge_keep(__u64 address, const struct guard_charge
 		give_back(charge->slot, charge->kind, charge->bytes);
 }
 
+/* The region that is made has more bytes than the command said that was looked at: what was told
+ * is too little, or, where no length was, what is taken away for it. */
+static __always_inline int is_longer(const struct guard_command *command, __u64 bytes)
+{
+	if (command->replaces && !command->sized)
+		return command->freed_seen && bytes > command->freed;
+	return command->sized && bytes > command->bytes;
+}
+
 /* What was reserved is made: charges it, with the bytes that it really has. */
 static __always_inline void charge_reserved(const struct guard_head *head,
 					    struct guard_command *command,
@@ -678,7 +688,9 @@ static __always_inline void charge_reserved(const struct guard_head *head,
 		bytes = bytes_told(command, attrs); /* the kernel keeps no length */
 	if (bytes > charge->bytes)
 		charge_anyway(charge->slot, KIND_mr_bytes, bytes - charge->bytes,
-			      command->sized && !head->trusting ? (__u64)uobject->ufile : 0);
+			      !head->trusting && is_longer(command, bytes) ?
+				      (__u64)uobject->ufile :
+				      0);
 	else if (bytes < charge->bytes)
 		put(charge->slot, KIND_mr_bytes, -(__s64)(charge->bytes - bytes));
 	charge->bytes = bytes;
@@ -729,12 +741,92 @@ int BPF_PROG(g_commit, struct ib_uobject *uobject, void *attrs)
 	return 0;
 }
 
+/* A region goes that another one is just taking the place of. */
+static __always_inline void note_freed(__u64 address)
+{
+	__u32 thread = (__u32)bpf_get_current_pid_tgid();
+	struct guard_charge *charge = bpf_map_lookup_elem(&guard_charges, &address);
+	struct guard_command *command;
+
+	if (!charge || charge->kind != KIND_mr)
+		return;
+	command = bpf_map_lookup_elem(&guard_commands, &thread);
+	if (!command || command->state == GUARD_IDLE || !command->replaces)
+		return;
+	command->freed = charge->bytes;
+	command->freed_seen = 1;
+}
+
 /* An object that could not be destroyed is still there. */
 SEC("fexit/uverbs_destroy_uobject")
 int BPF_PROG(g_destroy, struct ib_uobject *uobject, int reason, void *attrs, int result)
 {
-	if (!result)
-		uncharge((__u64)uobject);
+	if (result)
+		return 0;
+	note_freed((__u64)uobject);
+	uncharge((__u64)uobject);
+	return 0;
+}
+
+/* ---- registered anew, in place */
+
+/* Nothing but the old command for that gives a region another length, or a driver's own method.
+ * Where write() is not looked at, what was seen may be an earlier command. */
+static __always_inline int is_another(const struct guard_head *head,
+				      const struct guard_command *command, __u64 bytes, __u64 before)
+{
+	if (head->trusting || command->drivers || !(head->ways & GUARD_WRITE))
+		return 0;
+	if (!command->replaces)
+		return bytes > before;
+	return bytes > (command->sized ? command->bytes : before);
+}
+
+/* A region that was used alone may be another one now; it is the same object. Who has registered
+ * it anew is charged for it. */
+SEC("fentry/rdma_lookup_put_uobject")
+int BPF_PROG(g_changed, struct ib_uobject *uobject, int mode)
+{
+	__u32 thread = (__u32)bpf_get_current_pid_tgid();
+	__u64 address = (__u64)uobject, bytes, before, counted, reserved = 0, file = 0;
+	struct guard_head *head = the_head();
+	struct guard_command *command;
+	struct guard_charge *charge;
+
+	if (mode != LOOKUP_WRITE || !is_armed(head) ||
+	    type_number(uobject->uapi_object) != UVERBS_MR)
+		return 0;
+	charge = bpf_map_lookup_elem(&guard_charges, &address);
+	bytes = region_bytes(uobject->object);
+	if (!charge || !bytes)
+		return 0;
+	command = bpf_map_lookup_elem(&guard_commands, &thread);
+	if (command && command->state == GUARD_IDLE)
+		command = NULL;
+	if (bytes == charge->bytes)
+		return 0; /* what is reserved is given back, or floats, when the command ends */
+	if (command && command->slot != charge->slot) {
+		give_back(charge->slot, KIND_mr, charge->bytes);
+		charge->slot = command->slot;
+		charge->bytes = 0;
+		charge_anyway(charge->slot, KIND_mr, 1, 0);
+	}
+	before = charge->bytes;
+	if (command && is_another(head, command, bytes, before))
+		file = (__u64)uobject->ufile;
+	if (command && command->state >= GUARD_RESERVED && command->kind == KIND_mr_bytes) {
+		reserved = command->bytes;
+		command->state = GUARD_LOOKED;
+	}
+	/* What was reserved, or should have been, counts beside what there was before. */
+	counted = reserved || file ? reserved : before;
+	if (bytes > counted)
+		charge_anyway(charge->slot, KIND_mr_bytes, bytes - counted, file);
+	else
+		put(charge->slot, KIND_mr_bytes, (__s64)(bytes - counted));
+	if (reserved || file)
+		put(charge->slot, KIND_mr_bytes, -(__s64)before);
+	charge->bytes = bytes;
 	return 0;
 }
 

@@ -142,7 +142,10 @@ struct guard_command {
 	__u16 length_id, length_at; /* where the bytes were read, if they are an attribute */
 	__u16 sized;		    /* they were read */
 	__u16 destroys;		    /* it makes nothing and takes away what is there */
-	__u16 unused[3];
+	__u16 drivers;		    /* it is a driver's own: nobody knows what it does */
+	__u16 replaces;		    /* it registers a region anew */
+	__u16 freed_seen;	    /* the region that it took away, of so many bytes: */
+	__u64 freed;
 };
 #define GUARD_NOT_OLD (KIND_COUNT + 1)
 
