@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -108,6 +109,16 @@ static int do_write(void)
 	return write(null, memory, 1) != 1;
 }
 
+/* A page to a file in memory: a write that does something. */
+static int do_page(void)
+{
+	static int file = -1;
+
+	if (file < 0)
+		file = memfd_create("page", MFD_CLOEXEC);
+	return pwrite(file, memory, 4096, 0) != 4096;
+}
+
 static const struct {
 	const char *name;
 	int (*run)(void);
@@ -121,6 +132,7 @@ static const struct {
 	{ "poll_cq", do_poll_cq },
 	{ "ioctl", do_ioctl },
 	{ "write", do_write },
+	{ "page", do_page },
 };
 
 static double now_ns(void)

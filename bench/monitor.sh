@@ -3,8 +3,9 @@
 # What rdma_monitor adds to a pair of calls in the kernel, in instructions: the lab's clock
 # counts them. Usage: monitor.sh [BUILD-DIRECTORY [KERNEL]]
 #
-# Rows: counting by fentry; with a reader of events; with the guard, for a process of no tenant
-# and for one that is guarded; with the guard's look at write(), too; counting by kprobes.
+# Rows: counting by fentry; with a reader of events; with a guard that does not look at write(),
+# for a guarded process; with the guard as it is by default, for a process of no tenant and for one
+# that is guarded; counting by kprobes.
 # Exits with 1 when a queue pair, of 64 and 64 requests, costs more than 5 % more by counting,
 # or 7 % by counting and guarding, or the data path anything at all.
 set -euo pipefail
@@ -15,12 +16,12 @@ measure='
 pairs=$1/bench/kernelpairs monitor=$1/rdma_monitor
 row() {
 	printf "%s" "$1"
-	for operation in qp small_qp mr pd cq post_recv poll_cq ioctl write; do
+	for operation in qp small_qp mr pd cq post_recv poll_cq ioctl write page; do
 		printf " %s" "$("$pairs" $operation 500 </dev/null)"
 	done
 	echo
 }
-# guard WAYS WRITES: brings it into force, and ends those who did
+# guard BUILD-DIRECTORY WRITES WAYS: brings it into force, and ends those who did
 guard() {
 	printf "[host]\nguard_writes = %s\n[tenant bench]\nmatch = cgroup=/bench/*\nguard = on\nqp = 1000\n" "$2" >/tmp/bench.policy
 	"$monitor" --keep >/dev/null 2>&1 &
@@ -49,10 +50,10 @@ kill -KILL $reader
 wait $reader 2>/dev/null
 mkdir -p /sys/fs/cgroup/bench/1
 guard "$1" off 3
+inside no-writes
+guard "$1" on 7
 row guard
 inside guarded
-guard "$1" on 7
-inside writes
 "$monitor" --unload
 "$monitor" --once --hooks kprobe >/dev/null 2>&1
 [ ! -e /sys/fs/bpf/rdma_intercept/links/commit ] || row kprobe
@@ -60,7 +61,7 @@ inside writes
 row without'
 
 lab/run --kernel "$kernel" --icount --timeout 900 -- bash -c "$measure" measure "$build" | awk '
-	BEGIN { columns = split("qp small_qp mr pd cq post_recv poll_cq ioctl write", name, " "); printf "%-10s", "" ; for (i = 1; i <= columns; i++) printf " %16s", name[i]; print "" }
+	BEGIN { columns = split("qp small_qp mr pd cq post_recv poll_cq ioctl write page", name, " "); printf "%-10s", "" ; for (i = 1; i <= columns; i++) printf " %16s", name[i]; print "" }
 	$1 == "without" && !have { have = 1; for (i = 1; i <= columns; i++) base[i] = $(i + 1) }
 	{
 		printf "%-10s", $1

@@ -45,9 +45,11 @@ check "and $(made_most) bytes" test "$(made_most)" -gt $most_bytes
 all_back flips
 
 echo "-- commands that change, by write()"
-writes_guarded on
 flip "$intruder" qp 180 write
 check "who changes a command that it writes is killed, too" all_killed
 check "and had no more than 5 QPs and one ($(made_most))" test "$(made_most)" -le $most
+flip "$intruder" mr_bytes 180 write
+check "so for the length of a region" all_killed
+check "and had no more than 1.5 MB ($(made_most))" test "$(made_most)" -le $most_bytes
 all_back flips
 guard_stop

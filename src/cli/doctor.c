@@ -311,10 +311,6 @@ static void check_guard(const struct facts *facts, struct finding *finding)
 		     "%u of %u tenants to be guarded have less than the kernel's word; %s: %s",
 		     guarding.weaker, guarding.host.on, proto_text(guarding.one.tenant),
 		     proto_text(guarding.one.reason));
-	else if (guarding.host.on && !(guarding.host.ways & WAY_WRITE))
-		find(finding, &fine, NULL,
-		     "tenants that the kernel guards: %u; not against write(), see guard_writes",
-		     guarding.host.on);
 	else if (guarding.host.on)
 		find(finding, &fine, NULL, "tenants that the kernel guards: %u", guarding.host.on);
 }

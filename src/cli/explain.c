@@ -73,7 +73,8 @@ static void advise(struct page *page, const struct event *event)
 		page_sentence(
 			page, "advice",
 			"The guard had let a command pass, and it was another one when it was "
-			"carried out. No honest program does that: look at what ran there.");
+			"carried out; by this process, or by another one with the same device "
+			"file. No honest program does that: look at what ran there.");
 		return;
 	}
 	if (!event->kind)

@@ -44,7 +44,8 @@ static const struct form form_guarantee = {
 	.names = (const char *const[]){ [GUARANTEE_OFF] = "off",
 					[GUARANTEE_KERNEL] = "kernel",
 					[GUARANTEE_FLOOR] = "floor",
-					[GUARANTEE_NONE] = "none" },
+					[GUARANTEE_NONE] = "none",
+					[GUARANTEE_PARTLY] = "partly" },
 	.count = GUARANTEES,
 };
 
@@ -58,6 +59,7 @@ static void word_show(const struct form *form, const void *field, struct cell *r
 		[GUARANTEE_KERNEL] = { "in the kernel", COLOUR_GOOD },
 		[GUARANTEE_FLOOR] = { "rdma.max only", COLOUR_WARNING },
 		[GUARANTEE_NONE] = { "not guarded", COLOUR_BAD },
+		[GUARANTEE_PARTLY] = { "partly", COLOUR_WARNING },
 	};
 	const struct proto_guard *guard = field;
 	uint32_t guarantee = guard->guarantee < GUARANTEES ? guard->guarantee : GUARANTEE_NONE;
@@ -167,8 +169,8 @@ static void tell_gaps(struct page *page, const struct proto_guard *host)
 		page_sentence(page, NULL, "%s",
 			      host->wanted & WAY_WRITE ?
 				      "Not guarded yet: commands that come by write()." :
-				      "Not guarded: commands that come by write(); "
-				      "guard_writes = on in [host] has them looked at, too.");
+				      "Not guarded: commands that come by write(), "
+				      "since [host] has guard_writes = off.");
 	if (host->armed && !(host->ways & WAY_COMPAT))
 		page_sentence(page, NULL, "Not guarded: commands of 32-bit programs.");
 }

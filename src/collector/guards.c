@@ -552,7 +552,7 @@ static void kernel_tell(struct collector *collector)
 	slots_assign(guards);
 	limits_write(collector);
 	cgroups_write(guards);
-	if (collector->effective->guard_writes == POLICY_ON)
+	if (collector->effective->guard_writes != POLICY_OFF)
 		wanted |= GUARD_WRITE;
 	/* Who switches off may switch on again, and what is made meanwhile is counted. */
 	for (const struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next)
@@ -674,13 +674,31 @@ static void head_problem(const struct guard_head *head, char ret_problem[GUARDS_
 	snprintf(ret_problem, GUARDS_REASON, "%.*s", GUARDS_REASON - 1, head->problem);
 }
 
-/* Whether it does for a tenant; if not, or not all, why. */
+/* Ways into the kernel that are not looked at, as a sentence; false if there are none. */
+static bool ways_lack(const struct guard_head *head, char ret_reason[GUARDS_REASON])
+{
+	__u32 ways = __atomic_load_n(&head->ways, __ATOMIC_RELAXED);
+	__u32 wanted = __atomic_load_n(&head->wanted, __ATOMIC_RELAXED);
+	char problem[GUARDS_REASON];
+
+	if ((ways & GUARD_WRITE) && !(wanted & ~ways))
+		return false;
+	head_problem(head, problem);
+	if (!(wanted & ~ways))
+		snprintf(problem, sizeof(problem), "[host] has guard_writes = off");
+	else if (!problem[0])
+		snprintf(problem, sizeof(problem), "rdma_monitor has not attached that yet");
+	snprintf(ret_reason, GUARDS_REASON, "%s not guarded: %.200s",
+		 ways & GUARD_WRITE ? "32-bit programs are" : "write() is", problem);
+	return true;
+}
+
+/* Whether it does for a tenant; if not, why. */
 static bool kernel_refuses(const struct collector *collector, const struct guards_tenant *tenant,
 			   char ret_reason[GUARDS_REASON])
 {
 	const struct guards *guards = &collector->guards;
 	const struct guard_head *head = guards->guard.head;
-	__u32 wanted;
 
 	ret_reason[0] = '\0';
 	if (!tenant->enforced)
@@ -700,16 +718,13 @@ static bool kernel_refuses(const struct collector *collector, const struct guard
 			 strerror(-tenant->error));
 	if (ret_reason[0])
 		return false;
-	wanted = __atomic_load_n(&head->wanted, __ATOMIC_RELAXED);
 	if (!__atomic_load_n(&head->armed, __ATOMIC_ACQUIRE)) {
 		head_problem(head, ret_reason);
 		if (!ret_reason[0])
 			snprintf(ret_reason, GUARDS_REASON, "rdma_monitor has not attached it yet");
 		return false;
 	}
-	if (wanted & ~__atomic_load_n(&head->ways, __ATOMIC_RELAXED))
-		head_problem(head, ret_reason);
-	if (!ret_reason[0] && tenant->other)
+	if (tenant->other)
 		snprintf(ret_reason, GUARDS_REASON,
 			 "its cgroups only; match lines that have more than a cgroup: %u",
 			 tenant->other);
@@ -723,6 +738,7 @@ static void tenant_tell(const struct collector *collector, const struct guards_t
 		[GUARANTEE_KERNEL] = "is on, in the kernel",
 		[GUARANTEE_FLOOR] = "is on, by rdma.max only",
 		[GUARANTEE_NONE] = "is on, and nothing is guarded",
+		[GUARANTEE_PARTLY] = "is on, partly",
 	};
 
 	log_write(&collector->log, tenant->guarantee > GUARANTEE_KERNEL ? LOG_WARN : LOG_INFO,
@@ -739,6 +755,8 @@ static void tenant_conclude(struct collector *collector, struct guards_tenant *t
 		guarantee = kernel_refuses(collector, tenant, reason) ? GUARANTEE_KERNEL :
 			    tenant->floors			      ? GUARANTEE_FLOOR :
 									GUARANTEE_NONE;
+	if (guarantee == GUARANTEE_KERNEL && ways_lack(collector->guards.guard.head, reason))
+		guarantee = GUARANTEE_PARTLY;
 	if (guarantee == tenant->guarantee && !strcmp(reason, tenant->reason))
 		return;
 	tenant->guarantee = guarantee;
@@ -834,6 +852,12 @@ static void entry_tell(struct collector *collector, const struct guard_entry *en
 				    "made beyond the limit, in a way that could not be refused" },
 		[GUARD_KILLED] = { EVENT_KILLED,
 				   "killed: it changed a command after the guard had looked at it" },
+		[GUARD_CLOSED_REFUSED] = { EVENT_REFUSED,
+					   "refused in the kernel: the device file is closed, since "
+					   "somebody changed a command on it" },
+		[GUARD_CLOSED_KILLED] = { EVENT_KILLED,
+					  "killed: it used a device file on which its tenant had "
+					  "changed a command" },
 	};
 	const struct guards_tenant *tenant = tenant_of_slot(&collector->guards, entry->slot);
 	struct proto_event event = {

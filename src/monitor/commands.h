@@ -110,6 +110,49 @@ static __always_inline __u32 kind_of_method(__u16 object, __u16 method, __u32 *r
 	return KIND_COUNT;
 }
 
+/* Whether a method takes away what is there. By destroying, an object that nobody wants goes;
+ * by the others it is used. */
+static __always_inline int is_destroying(__u16 object, __u16 method)
+{
+	switch (object) {
+	case UVERBS_PD:
+	case UVERBS_AH:
+	case UVERBS_MW:
+	case UVERBS_FLOW:
+	case UVERBS_XRCD:
+	case UVERBS_RWQ_TABLE:
+		return method == 0;
+	case UVERBS_CQ:
+	case UVERBS_QP:
+	case UVERBS_SRQ:
+	case UVERBS_MR:
+	case UVERBS_WQ:
+	case UVERBS_FLOW_ACTION:
+	case UVERBS_DM:
+		return method == 1;
+	}
+	return 0;
+}
+
+static __always_inline int is_destroying_old(__u32 command)
+{
+	switch (command) {
+	case 4:	 /* PD */
+	case 8:	 /* AH */
+	case 13: /* MR */
+	case 16: /* MW */
+	case 20: /* CQ */
+	case 27: /* QP */
+	case 35: /* SRQ */
+	case 38: /* XRCD */
+	case 51 | EXTENDED: /* flow */
+	case 54 | EXTENDED: /* WQ */
+	case 56 | EXTENDED: /* table of WQs */
+		return 1;
+	}
+	return 0;
+}
+
 /* ---- reading one */
 
 struct header {
@@ -138,6 +181,7 @@ static __always_inline int old_read(int sleeps, struct guard_command *command, _
 	__u32 flags = 0;
 
 	command->kind = command->old = kind_of_old(old);
+	command->destroys = is_destroying_old(old);
 	if (old == OLD_REG_MR) {
 		command->sized = 1;
 		return read_user(sleeps, &command->bytes, sizeof(command->bytes),
@@ -149,10 +193,12 @@ static __always_inline int old_read(int sleeps, struct guard_command *command, _
 		return 0;
 	/* A region takes another's place: none more, but both memories at once. */
 	command->kind = KIND_mr_bytes;
+	command->replaces = 1;
 	if (read_user(sleeps, &flags, sizeof(flags), body + OLD_REREG_FLAGS_AT) ||
 	    read_user(sleeps, &length, sizeof(length), body + OLD_REREG_LENGTH_AT))
 		return -EFAULT;
-	command->bytes = flags & REREG_TRANSLATION ? length : 0;
+	command->sized = flags & REREG_TRANSLATION;
+	command->bytes = command->sized ? length : 0;
 	return 0;
 }
 

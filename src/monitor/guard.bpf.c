@@ -10,7 +10,9 @@
  *
  * The command lies in memory that other threads can write. So when the kernel, which works
  * on a copy of its own, commits an object that was not reserved, that is charged nevertheless;
- * and who gets over a limit by a command that is proven to have changed is killed.
+ * and who gets over a limit by a command that is proven to have changed is killed. The object
+ * lives on if others have its file open, too. So that file is closed: nothing is carried out on
+ * it any more, and who of the tenant has it is ended.
  *
  * Kernels that can be preempted skip a program of fentry or fexit now and then, but none of
  * LSM. So that what is skipped lets nobody have more, a reservation whose end was not seen
@@ -102,6 +104,16 @@ struct {
 	__type(key, __u32);
 	__type(value, struct guard_command);
 } guard_commands SEC(".maps");
+
+/* Files that are closed. Each of them cost a process of the tenant its life, and a tenant with
+ * GUARD_SHUT of them gets no further command in, so that there is room for all tenants. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 4 * GUARD_TENANTS * GUARD_SHUT);
+	__type(key, __u64);
+	__type(value, struct guard_closed);
+} guard_closed SEC(".maps");
 
 static __always_inline struct guard_head *the_head(void)
 {
@@ -195,7 +207,7 @@ static __always_inline int take(__u32 slot, __u32 kind, __u64 amount, __u64 *ret
 	struct guard_limits *limits = bpf_map_lookup_elem(&guard_limits, &slot);
 	__u64 limit;
 
-	if (!counts || !limits || kind >= KIND_COUNT)
+	if (!counts || !limits || kind >= KIND_COUNT || !amount)
 		return 0;
 	limit = *(volatile __u64 *)&limits->limit[kind];
 	for (int i = 0; i < ATTEMPTS; i++) {
@@ -260,8 +272,59 @@ static __always_inline void give_back(__u32 slot, __u32 kind, __u64 bytes)
 		put(slot, KIND_mr_bytes, -(__s64)bytes);
 }
 
-/* What cannot be refused any more is charged all the same. */
-static __always_inline void charge_anyway(__u32 slot, __u32 kind, __u64 amount, int proven)
+/* ---- files that are closed */
+
+/* Whoever deletes the key has the rest to do. */
+static __always_inline void closed_forget(struct guard_head *head, __u64 file, __u32 slot)
+{
+	struct guard_counts *counts = counts_of(slot);
+
+	if (bpf_map_delete_elem(&guard_closed, &file))
+		return;
+	ADD(head->closed, -1);
+	if (counts)
+		ADD(counts->closed, -1);
+}
+
+/* Why a file is closed; NULL: it is not. */
+static __always_inline struct guard_closed *closed_find(struct guard_head *head, __u64 file)
+{
+	struct guard_closed *closed;
+
+	if (!*(volatile __u64 *)&head->closed)
+		return NULL;
+	closed = bpf_map_lookup_elem(&guard_closed, &file);
+	if (!closed || closed->context == word_at(file + offset_file_ucontext))
+		return closed;
+	closed_forget(head, file, closed->slot); /* an earlier file's, whose end was not seen */
+	return NULL;
+}
+
+static __always_inline void file_close(__u64 file, __u32 slot, __u32 kind)
+{
+	struct guard_closed closed = { .context = word_at(file + offset_file_ucontext),
+				       .slot = slot,
+				       .kind = kind };
+	struct guard_head *head = the_head();
+	struct guard_counts *counts = counts_of(slot);
+
+	if (!head || !counts || closed_find(head, file))
+		return;
+	/* Before it is there, so that nobody passes it over. */
+	ADD(head->closed, 1);
+	ADD(counts->closed, 1);
+	if (!bpf_map_update_elem(&guard_closed, &file, &closed, BPF_NOEXIST))
+		return;
+	ADD(head->closed, -1);
+	ADD(counts->closed, -1);
+	/* Another thread has closed it; or there is no room, and the tenant is shut for good. */
+	if (!bpf_map_lookup_elem(&guard_closed, &file))
+		ADD(counts->closed, GUARD_SHUT);
+}
+
+/* What cannot be refused any more is charged all the same. Proven: by a command that changed, on
+ * this file; else 0. */
+static __always_inline void charge_anyway(__u32 slot, __u32 kind, __u64 amount, __u64 proven)
 {
 	struct guard_counts *counts = counts_of(slot);
 	__u64 used = 0, limit = 0;
@@ -272,6 +335,7 @@ static __always_inline void charge_anyway(__u32 slot, __u32 kind, __u64 amount, 
 	if (proven) {
 		ADD(counts->killed, 1);
 		bpf_send_signal(SIGKILL);
+		file_close(proven, slot, kind);
 	} else {
 		ADD(counts->overrun[kind], 1);
 	}
@@ -295,7 +359,7 @@ static __always_inline void float_up(const struct guard_command *command)
 }
 
 /* A thread comes with another command. Fills in whose it is; 0: nobody's. */
-static __always_inline __u32 begin(const struct guard_head *head, struct guard_command *last,
+static __always_inline void begin(const struct guard_head *head, struct guard_command *last,
 				   struct guard_command *command)
 {
 	__u64 epoch = head->epoch;
@@ -311,7 +375,6 @@ static __always_inline __u32 begin(const struct guard_head *head, struct guard_c
 		float_up(last);
 		last->state = GUARD_IDLE;
 	}
-	return command->slot;
 }
 
 /* Reserves for a command that was understood, and keeps what was seen of it. */
@@ -341,17 +404,61 @@ static __always_inline int admit(struct guard_command *last, struct guard_comman
 	return -ENOMEM;
 }
 
-static __always_inline int is_uverbs(const struct guard_head *head, const struct file *file)
+/* By which uverbs' files are known; the loader writes them. They are constants of the programs,
+ * since one of these runs at every read and write of the host. */
+const volatile __u64 uverbs_fops[2] = {};
+
+static __always_inline int is_uverbs(const struct file *file)
 {
 	__u64 operations = (__u64)file->f_op;
 
-	return operations == head->uverbs_fops[0] || operations == head->uverbs_fops[1];
+	return operations == uverbs_fops[0] || operations == uverbs_fops[1];
+}
+
+/* A command on a file that is closed, or of a tenant that is shut: whatever it is, it could be
+ * another one by the time that the kernel reads it. Who is of the tenant that is to blame is
+ * killed, unless it seems to tidy up; to others the file was passed, and they are refused only. */
+static __noinline int refuse_closed(__u32 slot, __u32 blamed, __u32 kind, int destroys)
+{
+	struct guard_counts *counts = counts_of(blamed);
+	int killed = slot == blamed && !destroys;
+
+	if (kind >= KIND_COUNT)
+		return -EDQUOT;
+	if (killed) {
+		bpf_send_signal(SIGKILL);
+		if (counts)
+			ADD(counts->killed, 1);
+	} else if (counts) {
+		ADD(counts->refused[kind], 1);
+	}
+	note(killed ? GUARD_CLOSED_KILLED : GUARD_CLOSED_REFUSED, blamed, kind, 1, 0, 0);
+	return -EDQUOT;
+}
+
+/* Nothing may be done on this file, or by this tenant; *ret_closed says why. */
+static __always_inline int is_closed(struct guard_head *head, const struct file *file, __u32 slot,
+				     struct guard_closed *ret_closed)
+{
+	struct guard_closed *closed = closed_find(head, (__u64)file->private_data);
+	struct guard_counts *counts;
+
+	if (closed) {
+		*ret_closed = *closed;
+		return 1;
+	}
+	counts = slot ? counts_of(slot) : NULL;
+	if (!counts || *(volatile __u64 *)&counts->closed < GUARD_SHUT)
+		return 0;
+	ret_closed->slot = slot;
+	return 1;
 }
 
 static __always_inline int look(struct file *file, __u64 argument, int sleeps)
 {
 	struct guard_head *head = the_head();
 	__u32 thread = (__u32)bpf_get_current_pid_tgid(), length = 0;
+	struct guard_closed closed = { .slot = GUARD_TENANTS };
 	struct guard_command command = {
 		.argument = argument, .kind = KIND_COUNT, .old = GUARD_NOT_OLD, .way = GUARD_IOCTL
 	};
@@ -359,14 +466,15 @@ static __always_inline int look(struct file *file, __u64 argument, int sleeps)
 	struct header header;
 	int result;
 
-	if (!is_armed(head) || !is_uverbs(head, file))
+	if (!is_armed(head) || !is_uverbs(file))
 		return 0;
 	last = bpf_map_lookup_elem(&guard_commands, &thread);
-	if (!begin(head, last, &command))
+	begin(head, last, &command);
+	if (!is_closed(head, file, command.slot, &closed) && !command.slot)
 		return 0;
 	if (read_user(sleeps, &header, sizeof(header), argument)) {
 		/* Read with patience, it is not there. Read without, nobody knows. */
-		if (!sleeps)
+		if (!sleeps || closed.slot < GUARD_TENANTS)
 			return -EFAULT;
 		return admit(last, &command);
 	}
@@ -375,8 +483,12 @@ static __always_inline int look(struct file *file, __u64 argument, int sleeps)
 		result = attributes_read(sleeps, &command, &header, 0);
 	} else {
 		command.kind = kind_of_method(header.object, header.method, &length);
+		command.destroys = is_destroying(header.object, header.method);
+		command.drivers = !!((header.object | header.method) & NAMESPACE);
 		result = length ? attributes_read(sleeps, &command, &header, length) : 0;
 	}
+	if (closed.slot < GUARD_TENANTS)
+		return refuse_closed(command.slot, closed.slot, closed.kind, command.destroys);
 	if (result == -EFAULT && sleeps) {
 		command.key = 0;
 		command.kind = KIND_COUNT;
@@ -434,22 +546,24 @@ static __always_inline int message_of_call(__u64 *ret_message)
 	return 0;
 }
 
-SEC("lsm/file_permission")
-int BPF_PROG(g_write, struct file *file, int mask)
+/* Apart from its caller, whose frame would else be made ready for it each time. */
+static __noinline int look_at_write(struct file *file)
 {
 	struct guard_head *head = the_head();
 	__u32 thread = (__u32)bpf_get_current_pid_tgid();
 	struct guard_command command = { .kind = KIND_COUNT, .way = GUARD_WRITE }, *last;
+	struct guard_closed closed = { .slot = GUARD_TENANTS };
 	struct {
 		__u32 command;
 		__u16 in_words, out_words;
 	} header;
 	int result;
 
-	if (!(mask & MAY_WRITE) || !is_armed(head) || !is_uverbs(head, file))
+	if (!is_armed(head))
 		return 0;
 	last = bpf_map_lookup_elem(&guard_commands, &thread);
-	if (!begin(head, last, &command))
+	begin(head, last, &command);
+	if (!is_closed(head, file, command.slot, &closed) && !command.slot)
 		return 0;
 	result = message_of_call(&command.argument);
 	if (result < 0)
@@ -458,7 +572,22 @@ int BPF_PROG(g_write, struct file *file, int mask)
 		return -EFAULT;
 	/* The body of an extended command follows a second header, but none that is read is one. */
 	result = old_read(0, &command, header.command, command.argument + sizeof(header));
+	if (closed.slot < GUARD_TENANTS)
+		return refuse_closed(command.slot, closed.slot, closed.kind, command.destroys);
 	return result < 0 ? result : admit(last, &command);
+}
+
+/* Asked at every read and write of every file: nothing but two comparisons for the others. */
+SEC("lsm/file_permission")
+int BPF_PROG(g_write, struct file *file, int mask)
+{
+	int result;
+
+	if (!is_uverbs(file) || !(mask & MAY_WRITE))
+		return 0;
+	result = look_at_write(file);
+	/* The kernel wants to be sure of what a security module answers. */
+	return result < 0 && result >= -EDQUOT ? result : 0;
 }
 
 /* ---- what the kernel makes of it */
@@ -532,6 +661,15 @@ static __always_inline void charge_keep(__u64 address, const struct guard_charge
 		give_back(charge->slot, charge->kind, charge->bytes);
 }
 
+/* The region that is made has more bytes than the command said that was looked at: what was told
+ * is too little, or, where no length was, what is taken away for it. */
+static __always_inline int is_longer(const struct guard_command *command, __u64 bytes)
+{
+	if (command->replaces && !command->sized)
+		return command->freed_seen && bytes > command->freed;
+	return command->sized && bytes > command->bytes;
+}
+
 /* What was reserved is made: charges it, with the bytes that it really has. */
 static __always_inline void charge_reserved(const struct guard_head *head,
 					    struct guard_command *command,
@@ -550,7 +688,9 @@ static __always_inline void charge_reserved(const struct guard_head *head,
 		bytes = bytes_told(command, attrs); /* the kernel keeps no length */
 	if (bytes > charge->bytes)
 		charge_anyway(charge->slot, KIND_mr_bytes, bytes - charge->bytes,
-			      command->sized && !head->trusting);
+			      !head->trusting && is_longer(command, bytes) ?
+				      (__u64)uobject->ufile :
+				      0);
 	else if (bytes < charge->bytes)
 		put(charge->slot, KIND_mr_bytes, -(__s64)(charge->bytes - bytes));
 	charge->bytes = bytes;
@@ -561,9 +701,11 @@ static __always_inline void charge_reserved(const struct guard_head *head,
 static __always_inline void charge_unforeseen(struct ib_uobject *uobject, int proven,
 					      struct guard_charge *charge)
 {
+	__u64 file = proven ? (__u64)uobject->ufile : 0;
+
 	charge->bytes = charge->kind == KIND_mr ? region_bytes(uobject->object) : 0;
-	charge_anyway(charge->slot, charge->kind, 1, proven);
-	charge_anyway(charge->slot, KIND_mr_bytes, charge->bytes, proven);
+	charge_anyway(charge->slot, charge->kind, 1, file);
+	charge_anyway(charge->slot, KIND_mr_bytes, charge->bytes, file);
 }
 
 SEC("fentry/rdma_alloc_commit_uobject")
@@ -599,12 +741,108 @@ int BPF_PROG(g_commit, struct ib_uobject *uobject, void *attrs)
 	return 0;
 }
 
+/* A region goes that another one is just taking the place of. */
+static __always_inline void note_freed(__u64 address)
+{
+	__u32 thread = (__u32)bpf_get_current_pid_tgid();
+	struct guard_charge *charge = bpf_map_lookup_elem(&guard_charges, &address);
+	struct guard_command *command;
+
+	if (!charge || charge->kind != KIND_mr)
+		return;
+	command = bpf_map_lookup_elem(&guard_commands, &thread);
+	if (!command || command->state == GUARD_IDLE || !command->replaces)
+		return;
+	command->freed = charge->bytes;
+	command->freed_seen = 1;
+}
+
 /* An object that could not be destroyed is still there. */
 SEC("fexit/uverbs_destroy_uobject")
 int BPF_PROG(g_destroy, struct ib_uobject *uobject, int reason, void *attrs, int result)
 {
-	if (!result)
-		uncharge((__u64)uobject);
+	if (result)
+		return 0;
+	note_freed((__u64)uobject);
+	uncharge((__u64)uobject);
+	return 0;
+}
+
+/* ---- registered anew, in place */
+
+/* Nothing but the old command for that gives a region another length, or a driver's own method.
+ * Where write() is not looked at, what was seen may be an earlier command. */
+static __always_inline int is_another(const struct guard_head *head,
+				      const struct guard_command *command, __u64 bytes, __u64 before)
+{
+	if (head->trusting || command->drivers || !(head->ways & GUARD_WRITE))
+		return 0;
+	if (!command->replaces)
+		return bytes > before;
+	return bytes > (command->sized ? command->bytes : before);
+}
+
+/* A region that was used alone may be another one now; it is the same object. Who has registered
+ * it anew is charged for it. */
+SEC("fentry/rdma_lookup_put_uobject")
+int BPF_PROG(g_changed, struct ib_uobject *uobject, int mode)
+{
+	__u32 thread = (__u32)bpf_get_current_pid_tgid();
+	__u64 address = (__u64)uobject, bytes, before, counted, reserved = 0, file = 0;
+	struct guard_head *head = the_head();
+	struct guard_command *command;
+	struct guard_charge *charge;
+
+	if (mode != LOOKUP_WRITE || !is_armed(head) ||
+	    type_number(uobject->uapi_object) != UVERBS_MR)
+		return 0;
+	charge = bpf_map_lookup_elem(&guard_charges, &address);
+	bytes = region_bytes(uobject->object);
+	if (!charge || !bytes)
+		return 0;
+	command = bpf_map_lookup_elem(&guard_commands, &thread);
+	if (command && command->state == GUARD_IDLE)
+		command = NULL;
+	if (bytes == charge->bytes)
+		return 0; /* what is reserved is given back, or floats, when the command ends */
+	if (command && command->slot != charge->slot) {
+		give_back(charge->slot, KIND_mr, charge->bytes);
+		charge->slot = command->slot;
+		charge->bytes = 0;
+		charge_anyway(charge->slot, KIND_mr, 1, 0);
+	}
+	before = charge->bytes;
+	if (command && is_another(head, command, bytes, before))
+		file = (__u64)uobject->ufile;
+	if (command && command->state >= GUARD_RESERVED && command->kind == KIND_mr_bytes) {
+		reserved = command->bytes;
+		command->state = GUARD_LOOKED;
+	}
+	/* What was reserved, or should have been, counts beside what there was before. */
+	counted = reserved || file ? reserved : before;
+	if (bytes > counted)
+		charge_anyway(charge->slot, KIND_mr_bytes, bytes - counted, file);
+	else
+		put(charge->slot, KIND_mr_bytes, (__s64)(bytes - counted));
+	if (reserved || file)
+		put(charge->slot, KIND_mr_bytes, -(__s64)before);
+	charge->bytes = bytes;
+	return 0;
+}
+
+/* Nobody has it open any more. */
+SEC("fentry/ib_uverbs_close")
+int BPF_PROG(g_close, void *inode, struct file *file)
+{
+	struct guard_head *head = the_head();
+	__u64 address = (__u64)file->private_data;
+	struct guard_closed *closed;
+
+	if (!head || !*(volatile __u64 *)&head->closed)
+		return 0;
+	closed = bpf_map_lookup_elem(&guard_closed, &address);
+	if (closed)
+		closed_forget(head, address, closed->slot);
 	return 0;
 }
 
@@ -716,6 +954,27 @@ int g_adopt(struct bpf_iter__bpf_map_elem *ctx)
 		give_back(charge.slot, charge.kind, charge.bytes);
 	else if (!bpf_map_lookup_elem(&objects, &address))
 		uncharge(address);
+	return 0;
+}
+
+/* Over the open files of all processes: prints who has one that is closed, and of which tenant's
+ * doing, as a word. */
+SEC("iter/task_file")
+int g_holders(struct bpf_iter__task_file *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct file *file = ctx->file;
+	struct guard_head *head = the_head();
+	struct guard_closed *closed;
+	__u64 holder;
+
+	if (!task || !file || !head || !is_uverbs(file))
+		return 0;
+	closed = closed_find(head, (__u64)file->private_data);
+	if (!closed)
+		return 0;
+	holder = (__u64)(__u32)task->tgid << 32 | closed->slot;
+	bpf_seq_write(ctx->meta->seq, &holder, sizeof(holder));
 	return 0;
 }
 

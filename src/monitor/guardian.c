@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,6 +38,7 @@ static const struct part {
 	bool skipped;  /* now and then, see pins_misses */
 } parts[] = {
 	{ "g_destroy", GUARD_IOCTL, false, true },	{ "g_exit", GUARD_IOCTL, false, true },
+	{ "g_close", GUARD_IOCTL, false, false },	{ "g_changed", GUARD_IOCTL, false, true },
 	{ "g_ioctl_end", GUARD_IOCTL, false, true },	{ "g_commit", GUARD_IOCTL, false, true },
 	{ "g_write_end", GUARD_WRITE, false, true },	{ "g_write", GUARD_WRITE, false, false },
 	{ "g_ioctl_compat", GUARD_IOCTL, true, false }, { "g_ioctl", GUARD_IOCTL, false, false },
@@ -265,6 +267,7 @@ static int attach(struct guardian *guardian, struct guard *object, const struct 
 	}
 	bpf_program__set_autoload(object->progs.g_adopt, true);
 	bpf_program__set_autoload(object->progs.g_strays, true);
+	bpf_program__set_autoload(object->progs.g_holders, true);
 	result = pins_load(object->obj, problem, size);
 	if (result == 0)
 		result = pins_iterator(guardian->directory, object->progs.g_adopt,
@@ -272,6 +275,9 @@ static int attach(struct guardian *guardian, struct guard *object, const struct 
 	if (result == 0)
 		result = pins_iterator(guardian->directory, object->progs.g_strays,
 				       object->maps.guard_charges, problem, size);
+	if (result == 0)
+		result = pins_iterator(guardian->directory, object->progs.g_holders, NULL, problem,
+				       size);
 	for (unsigned i = 0; i < PARTS && result == 0; i++) {
 		struct bpf_link *link = NULL;
 
@@ -301,7 +307,6 @@ static void detach(struct guardian *guardian, __u32 ways)
 static int bring(struct guardian *guardian, const struct ground_wish *wish, __u32 ways,
 		 char *problem, size_t size)
 {
-	struct guard_head *head = guardian->head;
 	struct guard *object = NULL;
 	struct ground ground;
 	int result = ask_security(problem, size);
@@ -319,8 +324,8 @@ static int bring(struct guardian *guardian, const struct ground_wish *wish, __u3
 	if (result < 0)
 		return result;
 	offsets_write(object, &ground);
-	head->uverbs_fops[0] = ground.uverbs_fops[0].address;
-	head->uverbs_fops[1] = ground.uverbs_fops[1].address;
+	object->rodata->uverbs_fops[0] = ground.uverbs_fops[0].address;
+	object->rodata->uverbs_fops[1] = ground.uverbs_fops[1].address;
 	result = attach(guardian, object, &ground, ways, problem, size);
 	guard__destroy(object);
 	return result;
@@ -509,6 +514,53 @@ static void count_anew(struct guardian *guardian)
 	close(strays.charges);
 }
 
+/* ---- files that are closed */
+
+/* The tenant of a process: by the cgroup that it is in now; 0: of none. */
+static __u32 process_tenant(int tenants, pid_t pid)
+{
+	char path[PATH_MAX], line[PATH_MAX] = "";
+	struct stat status;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file) && strncmp(line, "0::", 3) != 0)
+		line[0] = '\0';
+	if (file)
+		fclose(file);
+	line[strcspn(line, "\n")] = '\0';
+	if (!line[0] || snprintf(path, sizeof(path), CGROUPS "%s", line + 3) >= (int)sizeof(path) ||
+	    stat(path, &status))
+		return 0;
+	return cgroup_tenant(tenants, status.st_ino);
+}
+
+/* Only of the tenant by which the file was closed: to others it was passed. */
+static void holder_end(void *closure, __u64 word)
+{
+	const struct guardian *guardian = closure;
+	pid_t pid = (pid_t)(word >> 32);
+	__u32 slot = (__u32)word;
+	int tenants = pins_open(guardian->directory, "guard_tenants");
+	int process = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	if (tenants >= 0 && process >= 0 && process_tenant(tenants, pid) == slot &&
+	    !syscall(SYS_pidfd_send_signal, process, SIGKILL, NULL, 0) && slot < GUARD_TENANTS)
+		__atomic_fetch_add(&guardian->counts[slot].killed, 1, __ATOMIC_SEQ_CST);
+	if (process >= 0)
+		close(process);
+	if (tenants >= 0)
+		close(tenants);
+}
+
+/* An object over a limit lives as long as anybody has its file. */
+static void holders_end(struct guardian *guardian)
+{
+	if (__atomic_load_n(&guardian->head->closed, __ATOMIC_RELAXED))
+		pins_iterate_twice(guardian->directory, "g_holders", holder_end, guardian);
+}
+
 /* With the accounting, which looks often while calls may be under way that began before
  * something was attached. */
 static bool is_due(const struct guardian *guardian)
@@ -559,6 +611,8 @@ bool guardian_tend(struct guardian *guardian, const struct ground_wish *wish)
 	if ((wanted & ~head->ways) == 0)
 		head->problem[0] = '\0';
 	__atomic_store_n(&head->armed, head->ways != 0, __ATOMIC_SEQ_CST);
+	if (head->armed)
+		holders_end(guardian);
 	if (head->armed && is_due(guardian))
 		count_anew(guardian);
 	return changed;

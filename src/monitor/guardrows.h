@@ -16,12 +16,13 @@
 #define GUARD_UNLIMITED (~0ull)
 
 enum {
-	GUARD_VERSION = 1,
+	GUARD_VERSION = 2,
 	GUARD_TENANTS = 1024, /* slots; the first is nobody's */
 	GUARD_CGROUPS = 16384,
 	GUARD_LOG = 256,
 	GUARD_PROBLEM = 256,
 	GUARD_COMMAND = 16,
+	GUARD_SHUT = 16, /* closed files at which a tenant is refused everything */
 };
 
 /* Ways into the kernel that are guarded; bits. */
@@ -39,7 +40,6 @@ struct guard_head {
 	__u32 tenants; /* GUARD_TENANTS */
 	__u64 kinds;   /* kinds_signature() */
 	__u64 guarded; /* bit k: kind k can be guarded */
-	__u64 uverbs_fops[2];
 	/* and as it attaches: */
 	__u32 armed; /* not 0 once everything is attached, 0 before anything is detached */
 	__u32 ways;  /* GUARD_... that are guarded */
@@ -52,6 +52,7 @@ struct guard_head {
 	__u64 trusting;
 	/* Written in the kernel. */
 	__u64 logged; /* entries ever written to the log */
+	__u64 closed; /* entries of guard_closed */
 };
 
 /* Map guard_limits, by slot. Written by the collector. */
@@ -65,13 +66,21 @@ struct guard_counts {
 	__s64 floating[KIND_COUNT]; /* of that, what the loader has still to look for */
 	__u64 refused[KIND_COUNT];
 	__u64 overrun[KIND_COUNT]; /* made beyond a limit, in ways that could not be refused */
-	__u64 killed;		   /* processes, for a command that they changed after the look */
+	__u64 killed; /* processes, for a command that they changed after the look, or used its file */
+	__u64 closed; /* files on which they did, and which somebody still has open */
 };
 
 /* Map guard_tenants: a cgroup's inode -> slot (__u32), for the cgroup and all below it that
  * have none of their own. Written by the collector. */
 
-enum guard_event { GUARD_REFUSED, GUARD_OVERRUN, GUARD_KILLED };
+enum guard_event {
+	GUARD_REFUSED,
+	GUARD_OVERRUN,
+	GUARD_KILLED,
+	/* On a file that is closed: */
+	GUARD_CLOSED_REFUSED,
+	GUARD_CLOSED_KILLED,
+};
 
 /* Map guard_log, a ring of GUARD_LOG entries. Written in the kernel; what it says is complete
  * if `number` is the same before and after it was copied. */
@@ -104,6 +113,15 @@ struct guard_charge {
 	__u32 kind;
 };
 
+/* Map guard_closed: a file's address, as uverbs knows it -> why nothing is carried out on it any
+ * more. It is this file's as long as that has this context: the next file at the same address
+ * begins without one. */
+struct guard_closed {
+	__u64 context;
+	__u32 slot; /* of the tenant that got over a limit by a changed command */
+	__u32 kind; /* of the limit */
+};
+
 enum guard_state {
 	GUARD_IDLE,
 	GUARD_LOOKED, /* at a command, and nothing is reserved */
@@ -123,11 +141,16 @@ struct guard_command {
 	__u16 way;
 	__u16 length_id, length_at; /* where the bytes were read, if they are an attribute */
 	__u16 sized;		    /* they were read */
+	__u16 destroys;		    /* it makes nothing and takes away what is there */
+	__u16 drivers;		    /* it is a driver's own: nobody knows what it does */
+	__u16 replaces;		    /* it registers a region anew */
+	__u16 freed_seen;	    /* the region that it took away, of so many bytes: */
+	__u64 freed;
 };
 #define GUARD_NOT_OLD (KIND_COUNT + 1)
 
-_Static_assert(sizeof(struct guard_head) == 88 + GUARD_PROBLEM, "head");
-_Static_assert(sizeof(struct guard_counts) == 32 * KIND_COUNT + 8, "counts");
+_Static_assert(sizeof(struct guard_head) == 80 + GUARD_PROBLEM, "head");
+_Static_assert(sizeof(struct guard_counts) == 32 * KIND_COUNT + 16, "counts");
 _Static_assert(sizeof(struct guard_entry) == 64 + GUARD_COMMAND, "entry");
 
 #endif

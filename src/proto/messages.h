@@ -253,6 +253,7 @@ enum proto_guarantee {
 	GUARANTEE_KERNEL, /* each kind in the kernel, where it can be guarded */
 	GUARANTEE_FLOOR,  /* only contexts, and objects of all kinds together: rdma.max */
 	GUARANTEE_NONE,
+	GUARANTEE_PARTLY, /* as KERNEL, but not on every way into it: `reason` says which */
 	GUARANTEES
 };
 

@@ -70,7 +70,7 @@ static struct guard_head guard_usual(void)
 		.kinds = kinds_signature(),
 		.guarded = GUARDED,
 		.armed = 1,
-		.ways = GUARD_IOCTL | GUARD_COMPAT,
+		.ways = GUARD_IOCTL | GUARD_COMPAT | GUARD_WRITE,
 	};
 }
 
@@ -244,7 +244,7 @@ static void switches_and_limits(void)
 	CHECK(slot_of("/a") == 3, "%u", slot_of("/a"));
 	CHECK(limit_of("/a", KIND_mr) == GUARD_UNLIMITED);
 	CHECK(limit_of("/a", KIND_cqe) == GUARD_UNLIMITED, "a kind that cannot be guarded");
-	CHECK(head->wanted == (GUARD_IOCTL | GUARD_COMPAT), "%x", head->wanted);
+	CHECK(head->wanted == (GUARD_IOCTL | GUARD_COMPAT | GUARD_WRITE), "%x", head->wanted);
 	CHECK(is("a", GUARANTEE_KERNEL, "") && guard("a").on && guard("a").cgroups == 1 &&
 	      guard("a").limit[KIND_qp] == 5);
 	CHECK(is("b", GUARANTEE_OFF, "") && !guard("b").on && !slot_of("/b"));
@@ -272,18 +272,26 @@ static void switches_and_limits(void)
 	CHECK(limit_of("/a", KIND_qp) == GUARD_UNLIMITED && slot_of("/a") == slot);
 	CHECK(is("a", GUARANTEE_OFF, "") && head->wanted && head->epoch == epoch);
 	command("guard off b");
-	CHECK(head->wanted == (GUARD_IOCTL | GUARD_COMPAT) && mapped() == 2);
+	CHECK(head->wanted == (GUARD_IOCTL | GUARD_COMPAT | GUARD_WRITE) && mapped() == 2);
 	command("guard on a b");
 	CHECK(limit_of("/a", KIND_qp) == 7 && slot_of("/a") == slot);
 	CHECK(limit_of("/b", KIND_qp) == 6 && head->epoch == epoch);
-	/* Ways. */
-	CHECK(collector_set("host", "guard_writes = on") == 0);
+	/* Ways: write() is guarded unless somebody says otherwise, and then it is told. */
 	CHECK(head->wanted == (GUARD_IOCTL | GUARD_COMPAT | GUARD_WRITE));
+	head->ways = GUARD_IOCTL | GUARD_COMPAT;
+	EVENTUALLY(is("a", GUARANTEE_PARTLY, "write() is not guarded: rdma_monitor has not"));
 	strcpy(head->problem, "no hook for writes");
-	EVENTUALLY(is("a", GUARANTEE_KERNEL, "no hook for writes"));
+	EVENTUALLY(is("a", GUARANTEE_PARTLY, "write() is not guarded: no hook for writes"));
 	head->problem[0] = '\0';
-	CHECK(collector_set("host", "guard_writes = unset") == 0);
+	CHECK(collector_set("host", "guard_writes = off") == 0);
 	CHECK(head->wanted == (GUARD_IOCTL | GUARD_COMPAT));
+	EVENTUALLY(is("a", GUARANTEE_PARTLY, "[host] has guard_writes = off"));
+	CHECK(strstr(command("guard status"), "partly: write() is not guarded") &&
+	      strstr(command("doctor || true"), "write() is not guarded"));
+	CHECK(collector_set("host", "guard_writes = unset") == 0);
+	CHECK(head->wanted == (GUARD_IOCTL | GUARD_COMPAT | GUARD_WRITE));
+	head->ways = GUARD_IOCTL | GUARD_COMPAT | GUARD_WRITE;
+	EVENTUALLY(is("a", GUARANTEE_KERNEL, ""));
 	/* What is counted is shown. */
 	counts[slot].used[KIND_qp] = 4;
 	counts[slot].refused[KIND_qp] = 2;
@@ -589,8 +597,7 @@ static void absent_guards(void)
 	EVENTUALLY(is("a", GUARANTEE_KERNEL, ""));
 	CHECK(strstr(command("guard status"), "in the kernel") &&
 	      strstr(command("guard status"), "by the library only: ctx") &&
-	      strstr(command("guard status a"), "write()") &&
-	      strstr(command("doctor || true"), "tenants that the kernel guards: 1;"));
+	      strstr(command("doctor || true"), "tenants that the kernel guards: 1\n"));
 	/* Another in its place, from the beginning; of another version, of other kinds; cut. */
 	guard_log(GUARD_REFUSED, slot_of("/a"), 4000011, KIND_qp, 5);
 	CHECK(told_of(4000011).count == 1);

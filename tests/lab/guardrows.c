@@ -70,9 +70,11 @@ static int head(void)
 {
 	const struct guard_head *head = guard.head;
 
-	printf("armed %u ways %u wanted %u epoch %llu trusting %llu logged %llu problem %s\n",
+	printf("armed %u ways %u wanted %u epoch %llu trusting %llu logged %llu closed %llu "
+	       "problem %s\n",
 	       head->armed, head->ways, head->wanted, (unsigned long long)head->epoch,
 	       (unsigned long long)head->trusting, (unsigned long long)head->logged,
+	       (unsigned long long)head->closed,
 	       head->problem[0] ? head->problem : "none");
 	return 0;
 }

@@ -14,6 +14,13 @@
  *                                       yes|no" or "PLACE absent"; then the most that it made:
  *                                       "made M killed yes|some|no". Of mr_bytes, M are bytes.
  *                                       By the ioctl, or by write()
+ *        intruder heirs KIND SECONDS [SOCKET]
+ *                                       a process makes all that it gets, passes its file to who
+ *                                       receives at the SOCKET, and has children flip on it, one
+ *                                       after the other: "heirs K keeper alive|killed", K of the
+ *                                       children that were killed
+ *        intruder receive SOCKET        takes a file; at each line of its input makes a PD on it,
+ *                                       and one on a file of its own: "passed E own E", of errno
  *        intruder failing KIND N [WAY]  N times wrong: "failed F made M refused R"
  *        intruder unknown               what no kernel knows, and what is no command: "survived"
  * KIND is one of rows[] but cm_id. WAY is one of paths[], ioctl if none is given, or padded: the
@@ -30,7 +37,9 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -430,16 +439,13 @@ static unsigned long pinned(void)
 	return kilobytes << 10;
 }
 
-static _Noreturn void flip_child(const struct flip *flip, enum kind kind)
+/* With the file and the parts that are there. */
+static _Noreturn void flip_on(const struct flip *flip, enum kind kind)
 {
 	static struct target target;
 	unsigned long before = 0;
 	int error;
 
-	parts.memory = memory(LARGE);
-	if (flip->of_bytes)
-		parts.length = SMALL;
-	prepare(kind);
 	flip->aim(&target, kind, flip->harmless);
 	error = target_run(&target);
 	if (error == EPROTONOSUPPORT) {
@@ -460,6 +466,15 @@ static _Noreturn void flip_child(const struct flip *flip, enum kind kind)
 		}
 		__atomic_store_n(&tally->made, tally->made + one, __ATOMIC_RELAXED);
 	}
+}
+
+static _Noreturn void flip_child(const struct flip *flip, enum kind kind)
+{
+	parts.memory = memory(LARGE);
+	if (flip->of_bytes)
+		parts.length = SMALL;
+	prepare(kind);
+	flip_on(flip, kind);
 }
 
 /* Whether somebody else killed it within that time, and before it had enough. */
@@ -514,6 +529,160 @@ static int flip_run(enum kind kind, bool of_bytes, bool written, unsigned second
 			most = tally->made;
 	}
 	printf("made %lu killed %s\n", most, !killed ? "no" : killed < there ? "some" : "yes");
+	return 0;
+}
+
+/* ---- a file that several have */
+
+enum {
+	HEIRS = 12,
+	GRACE = 1000, /* hundredths of a second */
+};
+
+/* Between the process that keeps the file, which writes it, and its parent. */
+static struct family {
+	unsigned killed; /* children */
+	bool done;
+} * family;
+
+/* In the abstract name space. */
+static struct sockaddr_un name_of(const char *name)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+
+	snprintf(at.sun_path + 1, sizeof(at.sun_path) - 1, "%s", name);
+	return at;
+}
+
+/* A message of one byte, with room for a file. */
+struct parcel {
+	struct msghdr header;
+	struct iovec piece;
+	char byte;
+	union {
+		struct cmsghdr aligned;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+};
+
+static void parcel_wrap(struct parcel *parcel)
+{
+	*parcel = (struct parcel){ .byte = 'f' };
+	parcel->piece = (struct iovec){ &parcel->byte, 1 };
+	parcel->header.msg_iov = &parcel->piece;
+	parcel->header.msg_iovlen = 1;
+	parcel->header.msg_control = parcel->control.room;
+	parcel->header.msg_controllen = sizeof(parcel->control.room);
+}
+
+static void file_pass(int file, const char *name)
+{
+	struct sockaddr_un at = name_of(name);
+	int socket_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct cmsghdr *control;
+	struct parcel parcel;
+
+	parcel_wrap(&parcel);
+	control = CMSG_FIRSTHDR(&parcel.header);
+	control->cmsg_level = SOL_SOCKET;
+	control->cmsg_type = SCM_RIGHTS;
+	control->cmsg_len = CMSG_LEN(sizeof(file));
+	memcpy(CMSG_DATA(control), &file, sizeof(file));
+	if (socket_fd < 0 || connect(socket_fd, (struct sockaddr *)&at, sizeof(at)) ||
+	    sendmsg(socket_fd, &parcel.header, 0) != 1)
+		fail("passing a file", errno);
+	close(socket_fd);
+}
+
+static int file_receive(const char *name)
+{
+	struct sockaddr_un at = name_of(name);
+	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), from, file = -1;
+	struct cmsghdr *control;
+	struct parcel parcel;
+
+	parcel_wrap(&parcel);
+	if (listener < 0 || bind(listener, (struct sockaddr *)&at, sizeof(at)) ||
+	    listen(listener, 1))
+		fail("listening", errno);
+	printf("listens\n");
+	from = accept(listener, NULL, NULL);
+	if (from < 0 || recvmsg(from, &parcel.header, MSG_CMSG_CLOEXEC) != 1)
+		fail("receiving", errno);
+	control = CMSG_FIRSTHDR(&parcel.header);
+	if (control && control->cmsg_type == SCM_RIGHTS)
+		memcpy(&file, CMSG_DATA(control), sizeof(file));
+	close(from);
+	close(listener);
+	return file;
+}
+
+static int pd_try(int file)
+{
+	__u32 handle;
+
+	uverbs = file;
+	return make(path_find("ioctl"), PD, 1, &handle) ? 0 : errno;
+}
+
+static int receive_run(const char *name)
+{
+	int passed = file_receive(name), own;
+	char line[64];
+
+	prepare(PD);
+	own = uverbs;
+	printf("received\n");
+	while (fgets(line, sizeof(line), stdin)) {
+		int first = pd_try(passed);
+
+		printf("passed %d own %d\n", first, pd_try(own));
+	}
+	return 0;
+}
+
+static _Noreturn void keeper_run(enum kind kind, unsigned seconds, const char *name)
+{
+	time_t until = time(NULL) + (time_t)seconds;
+	__u32 handle;
+
+	prepare(kind);
+	while (make(path_find("ioctl"), kind, 1, &handle))
+		;
+	if (errno != EDQUOT)
+		fail("making what can be had", errno);
+	if (name)
+		file_pass(uverbs, name);
+	tally = memory(sizeof(*tally));
+	while (family->killed < HEIRS && time(NULL) < until) {
+		pid_t pid = child_start();
+
+		if (!pid)
+			flip_on(&flips[0], kind);
+		family->killed += flip_wait(pid, seconds, ENOUGH);
+	}
+	__atomic_store_n(&family->done, true, __ATOMIC_RELEASE);
+	for (;;)
+		pause();
+}
+
+static int heirs_run(enum kind kind, unsigned seconds, const char *name)
+{
+	pid_t keeper, ended = 0;
+
+	family = memory(sizeof(*family));
+	keeper = child_start();
+	if (!keeper)
+		keeper_run(kind, seconds, name);
+	/* When the children are through, the one who ends the keeper may still be on its way. */
+	for (unsigned grace = 0; !ended && grace < GRACE;
+	     grace += __atomic_load_n(&family->done, __ATOMIC_ACQUIRE)) {
+		ended = waitpid(keeper, NULL, WNOHANG);
+		usleep(10000);
+	}
+	printf("heirs %u keeper %s\n", family->killed, ended ? "killed" : "alive");
+	while (getchar() != EOF)
+		;
 	return 0;
 }
 
@@ -768,6 +937,7 @@ static int usage(void)
 {
 	fprintf(stderr, "usage: intruder fill KIND N [WAY] | bytes SIZE N [WAY] |\n"
 			"       storm KIND PROCESSES THREADS [WAY] | flip KIND SECONDS [write] |\n"
+			"       heirs KIND SECONDS [SOCKET] | receive SOCKET |\n"
 			"       failing KIND N [WAY] | unknown\n");
 	return 2;
 }
@@ -776,7 +946,8 @@ int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
 	bool is_storm = !strcmp(what, "storm"), is_flip = !strcmp(what, "flip"), of_bytes;
-	const char *way = argc > 4 + is_storm ? argv[4 + is_storm] : "ioctl";
+	bool is_heirs = !strcmp(what, "heirs");
+	const char *way = !is_heirs && argc > 4 + is_storm ? argv[4 + is_storm] : "ioctl";
 	const struct path *path = strcmp(way, "padded") ? path_find(way) : &padded;
 	unsigned first = 0, second = 0;
 	enum kind kind = MR;
@@ -784,6 +955,8 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc == 2 && !strcmp(what, "unknown"))
 		return unknown();
+	if (argc == 3 && !strcmp(what, "receive"))
+		return receive_run(argv[2]);
 	if (argc < 4 || argc > 5 + is_storm || !path || !number(argv[3], &first))
 		return usage();
 	if (!strcmp(what, "bytes")) {
@@ -801,6 +974,8 @@ int main(int argc, char **argv)
 		return storm_run(path, kind, first, second);
 	if (!strcmp(what, "fill"))
 		return fill(path, kind, first, false);
+	if (is_heirs && kind == QP)
+		return heirs_run(kind, first, argc > 4 ? argv[4] : NULL);
 	if (is_flip && (path == path_find("ioctl") || path == path_find("write")))
 		return flip_run(kind, of_bytes, !path->native, first);
 	if (!strcmp(what, "failing") && path != &padded)

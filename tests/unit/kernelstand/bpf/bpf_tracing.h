@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+/* See bpf_helpers.h. */
+#define BPF_PROG(name, ...) name(__VA_ARGS__)
