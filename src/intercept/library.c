@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "intercept/elf.h"
 #include "intercept/heritage.h"
 
 #define DEFAULT_LOG_PATH "/tmp/rdma_intercept.log"
@@ -135,6 +136,8 @@ static enum phase start(struct library *library)
 {
 	struct config *config = &library->config;
 
+	if (elf_is_copy()) /* the first one does the work */
+		return PHASE_OFF;
 	heritage_take(&library->handles);
 	config_read(config, lookup);
 	if (!config->enable && !config->complaints)
