@@ -6,7 +6,8 @@
  * own symbol order, so that another preloaded library which wraps the same
  * verb stays in the chain; or, where libibverbs came in by dlopen with
  * RTLD_LOCAL, that library's default definition. We never load a library
- * that the application did not load.
+ * that the application did not load. Where this library itself is loaded
+ * twice, the copies pass over each other, and all but the first stand back.
  */
 #include "intercept/dl.h"
 
@@ -29,6 +30,8 @@ __attribute__((visibility("hidden"))) dlvsym_function *dl_next_dlvsym;
 /* libc's own, for our own questions: a hook of another library would answer them
  * as if it had asked. */
 static dlsym_function *libc_dlsym;
+
+static bool stands_back; /* another copy of this library comes first */
 
 struct real_verbs real_verbs;
 
@@ -61,12 +64,13 @@ static void next_find(void)
 
 	if (__atomic_load_n(&libc_dlsym, __ATOMIC_ACQUIRE))
 		return;
+	stands_back = elf_is_copy();
 	dl_next_dlsym = (dlsym_function *)elf_find_next("dlsym");
 	dl_next_dlvsym = (dlvsym_function *)elf_find_next("dlvsym");
 	own = elf_find_in("libc.so.6", "dlsym");
 	if (!own)
 		own = elf_find_in("libdl.so.2", "dlsym"); /* before glibc 2.34 */
-	/* Release: who sees this one sees the other two. */
+	/* Release: who sees this one sees the others. */
 	__atomic_store_n(&libc_dlsym, own ? (dlsym_function *)own : dl_next_dlsym,
 			 __ATOMIC_RELEASE);
 }
@@ -113,6 +117,8 @@ static void *resolve(enum verb verb)
 
 	next_find();
 	found = ask(RTLD_NEXT, verbs[verb].name);
+	if (found && elf_has_copies()) /* then it may be of one, with nothing real behind it */
+		found = elf_find_next(verbs[verb].name);
 	if (!found || found == verbs[verb].entry)
 		found = library_symbol(verb);
 	else
@@ -180,13 +186,20 @@ static int verb_find(const char *name)
 	return -1;
 }
 
+/* The answer to a probe for what nobody has: NULL, and dlerror says so. */
+static void *nothing(const char *name)
+{
+	/* Another copy of this library would be found behind us. */
+	return libc_dlsym(elf_has_copies() ? library_handle("libc.so.6") : RTLD_NEXT, name);
+}
+
 void *dl_decide(void *handle, const char *name, const char *version)
 {
 	int verb;
 	void *found, *real;
 
 	next_find();
-	verb = name ? verb_find(name) : -1;
+	verb = name && !stands_back ? verb_find(name) : -1;
 	if (verb < 0)
 		return DL_GO_ON;
 	if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) {
@@ -194,14 +207,14 @@ void *dl_decide(void *handle, const char *name, const char *version)
 		 * that nobody has must fail as it would without us. */
 		if (real_find((enum verb)verb))
 			return DL_GO_ON;
-		return libc_dlsym(RTLD_NEXT, name);
+		return nothing(name);
 	}
 	found = version ? dl_next_dlvsym(handle, name, version) : dl_next_dlsym(handle, name);
 	if (!found)
 		return NULL;
 	real = resolve((enum verb)verb);
 	if (found == verbs[verb].entry && !real) /* a handle through which we are seen */
-		return libc_dlsym(RTLD_NEXT, name);
+		return nothing(name);
 	if (found == real || found == library_symbol((enum verb)verb))
 		return verbs[verb].entry;
 	return found;

@@ -116,6 +116,19 @@ void *elf_find_in(const char *soname, const char *name)
 
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
 
+static bool is_other_copy(const struct link_map *object)
+{
+	return object->l_ld != _DYNAMIC &&
+	       elf_same_name(symbols_of(object).soname, "librdma_intercept.so");
+}
+
+static void *find_unless_copy(const struct link_map *object, const char *name)
+{
+	void *found = elf_find_in_object(object, name);
+
+	return found && is_other_copy(object) ? NULL : found;
+}
+
 void *elf_find_next(const char *name)
 {
 	const struct link_map *first = _r_debug.r_map, *object = first;
@@ -124,8 +137,26 @@ void *elf_find_next(const char *name)
 	while (object && object->l_ld != _DYNAMIC)
 		object = object->l_next;
 	for (object = object ? object->l_next : NULL; object && !found; object = object->l_next)
-		found = elf_find_in_object(object, name);
+		found = find_unless_copy(object, name);
 	for (object = first; object && !found && object->l_ld != _DYNAMIC; object = object->l_next)
-		found = elf_find_in_object(object, name);
+		found = find_unless_copy(object, name);
 	return found;
+}
+
+bool elf_has_copies(void)
+{
+	const struct link_map *object = _r_debug.r_map;
+
+	while (object && !is_other_copy(object))
+		object = object->l_next;
+	return object != NULL;
+}
+
+bool elf_is_copy(void)
+{
+	const struct link_map *object = _r_debug.r_map;
+
+	while (object && object->l_ld != _DYNAMIC && !is_other_copy(object))
+		object = object->l_next;
+	return object && object->l_ld != _DYNAMIC;
 }

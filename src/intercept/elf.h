@@ -21,7 +21,13 @@ void *elf_find_in(const char *soname, const char *name);
 void *elf_find_in_object(const struct link_map *object, const char *name);
 
 /* The default definition of a function in the first object that was loaded
- * after this library and has one; failing that, in any other object. */
+ * after this library and has one; failing that, in any other object. Other copies of
+ * this library are passed over. */
 void *elf_find_next(const char *name);
+
+/* This library may be loaded more than once, from several files. Whether it is, and
+ * whether another copy comes before this one. */
+bool elf_has_copies(void);
+bool elf_is_copy(void);
 
 #endif

@@ -75,6 +75,12 @@ static __attribute__((noinline, cold)) bool judge(struct library *library, const
 						  unsigned device, const struct cost *cost,
 						  int result, const struct ledger_refusal *refusal)
 {
+	struct ledger_refusal again;
+
+	if (result == LEDGER_REFUSED && heritage_settle(library)) {
+		refusal = &again;
+		result = ledger_charge(&library->ledger, device, cost, &again);
+	}
 	/* Neither logging nor the ledger touches errno. */
 	if (result > 0) {
 		/* The environment's mode is for the environment's limits. */

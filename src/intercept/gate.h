@@ -16,6 +16,7 @@
 #include "intercept/contexts.h"
 #include "intercept/dl.h"
 #include "intercept/handles.h"
+#include "intercept/heritage.h"
 #include "intercept/library.h"
 
 /* Objects whose constructor this thread is in: what that one calls in turn, by
@@ -105,6 +106,7 @@ bool gate_device(struct library *library, const char *verb, const char *name, un
 
 struct release {
 	struct library *library; /* NULL: the object is not ours to release */
+	struct heritage *from;	 /* then: whose it was, or NULL */
 	struct handle handle;
 };
 
@@ -114,8 +116,13 @@ static inline void release_open(struct release *release, enum object object, con
 {
 	struct library *library = library_active();
 
-	if (library && !handles_take(&library->handles, key, object, &release->handle))
+	if (__builtin_expect(!library, 0)) {
+		release->from = NULL;
+	} else if (__builtin_expect(!handles_take(&library->handles, key, object, &release->handle),
+				    0)) {
+		release->from = heritage_release(key, object, &release->handle);
 		library = NULL;
+	}
 	release->library = library;
 }
 
@@ -124,8 +131,11 @@ static inline int release_close(struct release *release, int result)
 {
 	struct handle none;
 
-	if (__builtin_expect(!release->library, 0))
+	if (__builtin_expect(!release->library, 0)) {
+		if (release->from)
+			heritage_close(library_state, release->from, &release->handle, result);
 		return result;
+	}
 	if (__builtin_expect(result == 0, 1))
 		gate_give_back(release->library, &release->handle);
 	else /* its place in the table has just become free */

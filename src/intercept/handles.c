@@ -44,7 +44,6 @@ static __attribute__((noinline, cold)) int grow(struct handle_shard *shard)
 		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (larger.slots == MAP_FAILED)
 		return -ENOMEM;
-	madvise(larger.slots, bytes, MADV_DONTFORK);
 	for (uint32_t i = 0; i < shard->capacity; i++)
 		if (shard->slots[i].key)
 			*probe(&larger, shard->slots[i].key) = shard->slots[i];

@@ -3,7 +3,7 @@
  * What we know of each live object, by its address. Sharded open addressing
  * in pages of our own: never malloc, whose neighbours may be registered
  * memory that a forked child cannot touch. All-zero memory is a valid empty
- * table, which is what a forked child finds.
+ * table. A forked child finds its parent's; see heritage.h.
  */
 #ifndef INTERCEPT_HANDLES_H
 #define INTERCEPT_HANDLES_H

@@ -5,11 +5,15 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+
+#include "intercept/elf.h"
+#include "intercept/heritage.h"
 
 #define DEFAULT_LOG_PATH "/tmp/rdma_intercept.log"
 
@@ -23,7 +27,7 @@ static struct library *state_make(void)
 		    0);
 	if (made == MAP_FAILED)
 		return NULL;
-	if (madvise(made, sizeof(*made), MADV_WIPEONFORK) ||
+	if (madvise(made, offsetof(struct library, handles), MADV_WIPEONFORK) ||
 	    !__atomic_compare_exchange_n(&library_state, &expected, made, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_ACQUIRE)) {
 		munmap(made, sizeof(*made));
@@ -141,6 +145,9 @@ static enum phase start(struct library *library)
 {
 	struct config *config = &library->config;
 
+	if (elf_is_copy()) /* the first one does the work */
+		return PHASE_OFF;
+	heritage_take(&library->handles);
 	config_read(config, lookup);
 	if (!config->enable && !config->complaints)
 		return PHASE_OFF;

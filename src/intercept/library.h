@@ -3,7 +3,7 @@
  * The library's own state, one per process and made at the first verb: until
  * then nothing is read, opened or created. It lies on pages that a forked
  * child finds zeroed, so the child starts as a process of its own, without
- * any fork handler.
+ * any fork handler. Only the table of objects is not: the child has them, too.
  */
 #ifndef INTERCEPT_LIBRARY_H
 #define INTERCEPT_LIBRARY_H
@@ -29,7 +29,6 @@ struct library {
 	struct config config;
 	struct log log;
 	struct ledger ledger;
-	struct handles handles;
 	struct lock contexts_lock; /* for writers of the table in contexts.c */
 	uint64_t lingering; /* objects that were in the kernel after their context was closed */
 	uint64_t last_refusal_second;
@@ -37,6 +36,11 @@ struct library {
 	uint64_t refusals;
 	uint64_t last_cq_event_ns;
 	int64_t joins_again; /* in PHASE_WAITING: when, in seconds of CLOCK_MONOTONIC */
+	/* What we destroyed of the process before us while it lived; see heritage.h. */
+	bool has_bequest;
+	uint64_t bequest[LEDGER_DEVICES][KIND_COUNT];
+	/* From here on fork wipes nothing. */
+	struct handles handles __attribute__((aligned(4096)));
 };
 
 /* Whether every constructor refuses. */

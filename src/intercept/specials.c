@@ -116,8 +116,10 @@ int wrap_ibv_close_device(struct ibv_context *context)
 		library = NULL;
 	result = real(context);
 	left = errno;
-	if (library && !context_group_is_open(group)) /* the context's own handle is among them */
+	if (library && !context_group_is_open(group)) { /* the context's own handle is among them */
 		gate_release_group(library, group, device, path);
+		heritage_close_group(group);
+	}
 	errno = left;
 	return result;
 }

@@ -80,7 +80,8 @@
 			return NULL;                                                               \
 		if (!deal_wanted(&deal, OBJECT_##noun, NULL, CALLER))                                      \
 			return real arguments;                                                     \
-		known = handles_look(&deal.library->handles, pointer, OBJECT_##parent, &above);    \
+		known = handles_look(&deal.library->handles, pointer, OBJECT_##parent, &above) ||  \
+			heritage_look(pointer, OBJECT_##parent, &above);                           \
 		if (!(when))                                                                       \
 			return real arguments;                                                     \
 		deal.handle.cost = cost_;                                                          \

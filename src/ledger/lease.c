@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "ledger/backing.h"
+#include "ledger/identity.h"
 #include "ledger/leaselayout.h"
 #include "proto/client.h"
 
@@ -398,10 +399,14 @@ static const struct ledger_backing asked_backing =
 
 /* A descriptor that stays open, out of the way of the program's own numbers. It is
  * never used by number again, so a program that closes it does no harm. */
-static void keep(int fd)
+static int keep(int fd)
 {
-	if (fcntl(fd, F_DUPFD_CLOEXEC, FD_FLOOR) >= 0)
-		close(fd);
+	int kept = fcntl(fd, F_DUPFD_CLOEXEC, FD_FLOOR);
+
+	if (kept < 0)
+		return fd;
+	close(fd);
+	return kept;
 }
 
 /* The version is looked at before the size, which another version may have another of. */
@@ -458,8 +463,7 @@ static int shared_pages(struct ledger_lease *lease, const struct proto_reply *re
 	if (lease->table)
 		lease->table_mode = table_part(lease->table, offsetof(struct lease_table, mode),
 					       sizeof(*lease->table_mode));
-	/* The child is a process of its own, and its counts are others. */
-	if (lease->table && !madvise(lease->usage, sizeof(*lease->usage), MADV_DONTFORK))
+	if (lease->table)
 		return 0;
 	munmap(lease->usage, sizeof(*lease->usage));
 	return -EPROTO;
@@ -486,6 +490,65 @@ static int hello_say(const char *path, const struct proto_hello *hello,
 		return result;
 	return proto_call(path, MESSAGE_HELLO, hello, ret_welcome, ret_reply, PROTO_KEEP_CONNECTION,
 			  result == -ETIMEDOUT ? HELLO_PATIENCE_MS : PATIENCE_MS, problem);
+}
+
+/* ---- processes before this one. A child is a process of its own, whose counts are others;
+ * but it has its parent's objects and, mapped, its parent's page. */
+
+static struct ledger_past self; /* the process that was the last to join: the parent, in a child */
+
+static void remember(struct usage_page *usage, int fd)
+{
+	struct identity who = identity_self();
+	struct stat status = { 0 };
+
+	fstat(fd, &status);
+	self = (struct ledger_past){ usage, fd, status.st_ino, who.pid, who.start, who.view };
+}
+
+struct ledger_past ledger_past(void)
+{
+	struct ledger_past past = self;
+
+	self = (struct ledger_past){ 0 };
+	return past;
+}
+
+bool ledger_past_is_over(const struct ledger_past *past)
+{
+	struct identity who = { past->pid, past->start, past->view };
+	int saved = errno;
+	bool over = past->usage && identity_is_dead(&who, self.view);
+
+	errno = saved;
+	return over;
+}
+
+/* Several children may have inherited one page: what was given back already is not again. */
+void ledger_past_refund(const struct ledger_past *past, unsigned device, const struct cost *cost)
+{
+	for (unsigned i = 0; i < cost->count; i++) {
+		uint64_t *used = &past->usage->row[device].used[cost->kind[i]];
+		uint64_t there = __atomic_load_n(used, __ATOMIC_RELAXED), given;
+
+		do {
+			given = cost->amount[i] < there ? cost->amount[i] : there;
+		} while (!__atomic_compare_exchange_n(used, &there, there - given, true,
+						      __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+	}
+}
+
+/* The number may be of another file by now. */
+void ledger_past_leave(struct ledger_past *past)
+{
+	struct stat status;
+	int saved = errno;
+
+	if (past->usage && !fstat(past->fd, &status) && status.st_ino == past->inode &&
+	    status.st_size == sizeof(struct usage_page))
+		syscall(SYS_close, past->fd);
+	past->usage = NULL;
+	errno = saved;
 }
 
 static int join(struct ledger *ledger, const struct ledger_options *options, bool shared,
@@ -526,7 +589,7 @@ static int join(struct ledger *ledger, const struct ledger_options *options, boo
 	}
 	keep(reply.connection);
 	if (reply.fd[0] >= 0)
-		keep(reply.fd[0]);
+		remember(lease->usage, keep(reply.fd[0]));
 	lease->cookie = welcome.cookie;
 	lease->mode = welcome.mode;
 	memcpy(lease->tenant, proto_text(welcome.tenant), sizeof(lease->tenant));

@@ -185,6 +185,25 @@ enum { LEDGER_PROBLEM = 320 };
 int ledger_open(struct ledger *ledger, const struct ledger_options *options,
 		char problem[LEDGER_PROBLEM]);
 
+/*
+ * Where the process before this one, of which it was forked, has its charges: usage is NULL
+ * unless it has a lease. To be asked before ledger_open, once.
+ */
+struct ledger_past {
+	struct usage_page *usage;
+	int fd; /* of the page, if it is still that */
+	uint64_t inode;
+	pid_t pid; /* these three say who it was (identity.h) */
+	uint64_t start, view;
+};
+
+struct ledger_past ledger_past(void);
+/* Whether it has certainly ended, and somebody else may change its charges. */
+bool ledger_past_is_over(const struct ledger_past *past);
+void ledger_past_refund(const struct ledger_past *past, unsigned device, const struct cost *cost);
+/* This process has nothing of it any more: it is not to be found as its heir. */
+void ledger_past_leave(struct ledger_past *past);
+
 /* Leaves, if nothing is held; otherwise the death of the process will tell. A charge after
  * this joins again. */
 void ledger_close(struct ledger *ledger);

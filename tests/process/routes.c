@@ -248,6 +248,44 @@ static void chains(void)
 	spawn("chain:8", settings);
 }
 
+/* Our library twice, from two files: as with one. */
+static void twice(void)
+{
+	static const char *const scenarios_of_one[] = {
+		"by_dlsym", "by_dlvsym", "by_default", "by_program_handle", "by_local_library",
+		"by_inline_qp", "by_cm", "unloading",
+	};
+	const char *ours = getenv("HARNESS_PRELOAD");
+	char command[1024], settings[1024], copy[256];
+
+	if (strchr(ours, ':')) {
+		skip_part("a sanitizer's run-time must stay first");
+		return;
+	}
+	snprintf(copy, sizeof(copy), "%s", harness_path("copy.so"));
+	snprintf(command, sizeof(command), "cp '%s' '%s'", ours, copy);
+	CHECK(system(command) == 0);
+	for (unsigned order = 0; order < 3; order++) {
+		/* The last time with another library between the two. */
+		snprintf(settings, sizeof(settings),
+			 "LIMITS=process:qp=3,cq=100\n!LD_PRELOAD=%s:%s%s:%s",
+			 order == 1 ? copy : ours, order == 2 ? getenv("BUILD_DIRECTORY") : "",
+			 order == 2 ? "/tests/libsecond.so" : "", order == 1 ? ours : copy);
+		for (unsigned i = 0; i < sizeof(scenarios_of_one) / sizeof(scenarios_of_one[0]);
+		     i++) {
+			shm_remove();
+			spawn(scenarios_of_one[i], settings);
+		}
+		spawn("probes", settings);
+		if (order < 2)
+			spawn("probes_without_library", settings);
+		else
+			spawn("chain:6", settings);
+	}
+	snprintf(settings, sizeof(settings), "LIMITS=process:cq=3\n!LD_PRELOAD=%s:%s", ours, copy);
+	spawn("by_inline_cq", settings);
+}
+
 static void old_library(void)
 {
 	char old[512];
@@ -268,6 +306,7 @@ static void driver(void)
 	CASE("by_inline_cq")
 		spawn("by_inline_cq", "LIMITS=process:cq=3");
 	RUN(chains);
+	RUN(twice);
 	CASE("probes_without_library")
 		spawn("probes_without_library", "");
 	RUN(old_library);
