@@ -70,7 +70,7 @@ static int open_own(const char *path, struct stat *ret_status)
 
 /* Makes way for a new file at the path. Who has the lock of the old one, and finds it still
  * there, is the only one to move it. False: it has to stay there. */
-static bool move_away(const char *path, const struct stat *old)
+static __attribute__((noinline, cold)) bool move_away(const char *path, const struct stat *old)
 {
 	char moved[LOG_PATH_MAX + 2];
 	struct stat there;

@@ -187,11 +187,12 @@ static void answer_HELLO(struct collector *collector, const struct request *requ
 	}
 	welcome.cookie = books->file->member[member].cookie;
 	welcome.mode = books->tenant[tenant]->table->mode;
+	welcome.flags = WELCOME_STAYS;
 	fds[1] = books->tenant[tenant]->table_read_fd;
 	server_reply(request, 0, &welcome, fds, fds[0] < 0 ? 0 : 2);
 	if (fds[0] >= 0)
 		close(fds[0]);
-	books->member[member].lifeline = server_detach(request);
+	books->member[member].lifeline = server_keep(request);
 	member_event(collector, (unsigned)member, EVENT_JOINED);
 	collector_dispatch(collector); /* before exec it may have left an orphan, to be looked at */
 }

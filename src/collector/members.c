@@ -427,8 +427,10 @@ static void let_go(struct member *beside)
 		munmap((void *)beside->usage, sizeof(*beside->usage));
 	if (beside->pidfd >= 0)
 		close(beside->pidfd);
-	if (beside->lifeline >= 0)
+	if (beside->lifeline >= 0) {
+		shutdown(beside->lifeline, SHUT_RDWR); /* the server has it, too */
 		close(beside->lifeline);
+	}
 	books_member_clear(beside);
 }
 

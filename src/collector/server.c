@@ -46,6 +46,7 @@ struct connection {
 	uint64_t start;	   /* of the peer, where the kernel cannot say later who it was */
 	uint64_t deadline; /* seconds; 0: none */
 	bool subscribed;
+	bool kept; /* for the next request, after the reply */
 	bool ready;  /* its request is complete: in the ring of those, and not parked */
 	bool broken; /* the client is gone, or has not kept to the rules */
 	size_t input;
@@ -66,6 +67,7 @@ struct server {
 	struct stat place; /* of the socket that we made */
 	sd_event_source *listener, *timer, *turn;
 	struct connection parked; /* ring */
+	struct connection kept;	  /* ring of those that wait for a further request */
 	/* Complete requests wait in lines, and the lines that are not empty take turns. */
 	struct line {
 		struct connection ready; /* ring, the oldest first */
@@ -334,16 +336,12 @@ void server_end(const struct request *request)
 	output_send(request->connection);
 }
 
-int server_detach(const struct request *request)
+int server_keep(const struct request *request)
 {
 	struct connection *connection = request->connection;
-	int fd = connection->fd;
+	int fd = connection->broken ? -1 : fcntl(connection->fd, F_DUPFD_CLOEXEC, 0);
 
-	if (connection->broken || output_waits(connection))
-		return -1;
-	unpark(connection);
-	connection->fd = -1;
-	connection->broken = true;
+	connection->kept = fd >= 0;
 	return fd;
 }
 
@@ -451,10 +449,12 @@ static enum progress receive(struct connection *connection)
 		if (connection->input < sizeof(*header))
 			continue;
 		if (!header_is_good(header, problem, sizeof(problem))) {
+			connection->kept = false;
 			fail(connection, header->type, -EPROTO, problem);
 			return PROGRESS_DONE;
 		}
 		if (connection->input > header->length) {
+			connection->kept = false;
 			fail(connection, header->type, -EPROTO, "more than one request");
 			return PROGRESS_DONE;
 		}
@@ -491,6 +491,23 @@ static void line_up(struct connection *connection)
 	sd_event_source_set_enabled(server->turn, SD_EVENT_ONESHOT);
 }
 
+/* Waits for the next request, however long. Apart from those that are parked, which are few. */
+static void wait_for_next(struct connection *connection)
+{
+	struct server *server = connection->server;
+
+	unpark(connection);
+	connection->input = 0;
+	connection->deadline = 0;
+	if (sd_event_add_io(server->event, &connection->source, connection->fd, EPOLLIN, on_ready,
+			    connection) < 0) {
+		connection->source = NULL;
+		connection_free(connection);
+		return;
+	}
+	ring_add(&server->kept, connection);
+}
+
 /* After a step: waits for more, or is done with the connection. */
 static void settle(struct connection *connection, enum progress progress)
 {
@@ -508,6 +525,8 @@ static void settle(struct connection *connection, enum progress progress)
 		park(connection, output_waits(connection) ? EPOLLIN | EPOLLOUT : EPOLLIN, 0);
 	} else if (output_waits(connection)) {
 		park(connection, EPOLLOUT, READING_SECONDS);
+	} else if (connection->kept) {
+		wait_for_next(connection);
 	} else {
 		connection_free(connection);
 	}
@@ -833,6 +852,7 @@ int server_new(struct server **ret_server, sd_event *event, const char *path, co
 	server->fd = -1;
 	server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	server->parked.next = server->parked.previous = &server->parked;
+	server->kept.next = server->kept.previous = &server->kept;
 	for (struct line *line = server->line; line < server->line + LINES; line++)
 		line->ready.next = line->ready.previous = &line->ready;
 	server->knows_peers = kernel_knows_peers();
@@ -866,6 +886,8 @@ void server_free(struct server *server)
 
 	while (server->parked.next != &server->parked)
 		connection_free(server->parked.next);
+	while (server->kept.next != &server->kept)
+		connection_free(server->kept.next);
 	for (struct line *line = server->line; line < server->line + LINES; line++)
 		while (line->ready.next != &line->ready)
 			connection_free(line->ready.next);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The collector's socket: one request per connection, answered and closed. Knows
+ * The collector's socket: one request per connection, answered and closed, unless
+ * the connection is kept for more. Knows
  * frames, deadlines and who is at the other end; what the requests mean is the
  * affair of the function it hands them to. Whatever a client does to its connection,
  * wrong, half, slow or not at all, costs that client alone.
@@ -52,8 +53,12 @@ void server_fail(const struct request *request, int error, const char *format, .
 bool server_row(const struct request *request, const void *body);
 void server_end(const struct request *request);
 
-/* Takes the descriptor over: to be called after the reply. -1 if the client is gone. */
-int server_detach(const struct request *request);
+/*
+ * Keeps the connection for further requests after the reply, until the client closes it. Returns
+ * a second descriptor of it, for the caller to close: who calls shutdown on it ends the
+ * connection. -1 if the client is gone, or there is no descriptor left: it is not kept then.
+ */
+int server_keep(const struct request *request);
 
 /* Keeps the connection for server_publish, which sends to those whose request wants it. */
 void server_subscribe(const struct request *request);

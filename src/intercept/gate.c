@@ -41,7 +41,12 @@ static void say_refusal(struct library *library, const char *verb, unsigned devi
 
 	if (!show_now(library, &unshown))
 		return;
-	if (result == LEDGER_UNANSWERED)
+	if (result == LEDGER_UNANSWERED && refusal->obstacle)
+		snprintf(why, sizeof(why),
+			 "used %llu, wanted %llu more, and the collector cannot be asked: %s",
+			 (unsigned long long)refusal->used, (unsigned long long)refusal->wanted,
+			 refusal->obstacle);
+	else if (result == LEDGER_UNANSWERED)
 		snprintf(why, sizeof(why),
 			 "used %llu, wanted %llu more, and the collector does not %s",
 			 (unsigned long long)refusal->used, (unsigned long long)refusal->wanted,

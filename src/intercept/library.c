@@ -94,6 +94,14 @@ static void report_limits(const struct library *library, bool alone)
 			  CONFIG_PREFIX, (unsigned)library->config.shm_mode);
 }
 
+static bool has_limits(const struct ledger_limits *limits)
+{
+	for (int kind = 0; kind < KIND_COUNT; kind++)
+		if (limits->process[kind] != SIZE_UNLIMITED || limits->host[kind] != SIZE_UNLIMITED)
+			return true;
+	return limits->devices != 0;
+}
+
 static int64_t now_seconds(void)
 {
 	struct timespec now;
@@ -135,7 +143,10 @@ static enum phase join(struct library *library)
 		 phase == PHASE_OFF    ? "this process is not counted and not limited" :
 		 phase == PHASE_CLOSED ? "every new object is refused" :
 					 "every new object is refused until the collector can be asked");
-	if (!library->joins_again) /* said once */
+	/* Who has set no limit has not asked for anything that is missing now. */
+	if (phase == PHASE_ACTIVE && !has_limits(&config->limits))
+		log_write(&library->log, LOG_WARN, "%s", text);
+	else if (!library->joins_again) /* said once */
 		say(library, text);
 	library->joins_again = now_seconds() + 1;
 	return phase;

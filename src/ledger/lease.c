@@ -124,26 +124,78 @@ static void device_limits(const struct ledger *ledger, unsigned device, uint64_t
 			memcpy(ret_limit, limits->device[i].limit, sizeof(limits->device[i].limit));
 }
 
+static struct ledger_place place_of(const struct stat *status)
+{
+	return (struct ledger_place){ status->st_dev, status->st_ino };
+}
+
+static bool place_is(const struct ledger_place *place, const struct stat *status)
+{
+	return place->device == status->st_dev && place->inode == status->st_ino;
+}
+
+/* Over the connection of HELLO, if the number is still that; -ENOTCONN if not. After a failure
+ * an answer could come when another question is under way: it is not used again. */
+static int line_ask(struct ledger_lease *lease, const struct proto_need *request,
+		    struct proto_give *ret_give, char problem[PROTO_PROBLEM])
+{
+	struct stat status;
+	int result = -ENOTCONN;
+
+	if (lease->line && !fstat(lease->line, &status) && place_is(&lease->line_place, &status))
+		result = proto_ask(lease->socket, lease->line, MESSAGE_NEED, request, ret_give,
+				   problem);
+	if (result < 0)
+		lease->line = 0;
+	return result;
+}
+
+static bool root_is_changed(const struct ledger_lease *lease)
+{
+	struct stat status;
+
+	return !stat("/", &status) && !place_is(&lease->root, &status);
+}
+
+/* Over a new connection. Who sees another root directory need not wait for a socket in it. */
+static int call(struct ledger_lease *lease, const struct proto_need *request,
+		struct proto_give *ret_give, const char **ret_obstacle, char problem[PROTO_PROBLEM])
+{
+	bool elsewhere = root_is_changed(lease);
+	struct proto_reply reply;
+	int result = proto_call(lease->socket, MESSAGE_NEED, request, ret_give, &reply, 0,
+				lease->silent_ns || elsewhere ? 0 : PATIENCE_MS, problem);
+
+	if (result == -EMFILE)
+		*ret_obstacle = "no descriptor is left";
+	else if (result == -ENOBUFS)
+		*ret_obstacle = "this process can make no socket";
+	else if (result == -ENOENT && elsewhere)
+		*ret_obstacle = "this process has changed its root directory";
+	return result < 0 ? result : reply.status;
+}
+
 /* One question. A collector that has just failed to answer is not asked again at once,
  * so that many threads do not wait for it one after the other. */
-static int need(struct ledger *ledger, struct proto_need *request, struct proto_give *ret_give)
+static int need(struct ledger *ledger, struct proto_need *request, struct proto_give *ret_give,
+		const char **ret_obstacle)
 {
 	struct ledger_lease *lease = &ledger->lease;
-	struct proto_reply reply;
 	char problem[PROTO_PROBLEM];
 	int result;
 
+	*ret_obstacle = NULL;
 	if (lease->silent_ns && now_ns() - lease->silent_ns < SILENCE_MS * 1000000ull)
 		return -ETIMEDOUT;
-	result = proto_call(lease->socket, MESSAGE_NEED, request, ret_give, &reply, 0,
-			    lease->silent_ns ? 0 : PATIENCE_MS, problem);
-	if (result < 0) {
+	result = line_ask(lease, request, ret_give, problem);
+	if (result == -ENOTCONN || result == -ECONNRESET)
+		result = call(lease, request, ret_give, ret_obstacle, problem);
+	lease->silent_ns = result < 0 && !*ret_obstacle ? now_ns() : 0;
+	if (result < 0 && now_ns() - lease->said_ns >= SILENCE_MS * 1000000ull) {
+		lease->said_ns = now_ns();
 		log_write(ledger->log, LOG_WARN, "%s", problem);
-		lease->silent_ns = now_ns();
-		return result;
 	}
-	lease->silent_ns = 0;
-	return reply.status;
+	return result;
 }
 
 static void question(const struct ledger *ledger, unsigned device, const struct cost *cost,
@@ -177,7 +229,8 @@ static void describe(const struct proto_give *answer, struct ledger_refusal *ret
 }
 
 /* Nobody answers for us: what we hold, and would like to. */
-static int unanswered(const struct proto_need *request, int error, struct ledger_refusal *ret)
+static int unanswered(const struct proto_need *request, int error, const char *obstacle,
+		      struct ledger_refusal *ret)
 {
 	*ret = (struct ledger_refusal){
 		.scope = SCOPE_PROCESS,
@@ -186,6 +239,7 @@ static int unanswered(const struct proto_need *request, int error, struct ledger
 		.wanted = request->wanted[0],
 		.limit = request->total[0] - request->wanted[0],
 		.stranger = error == -ESTALE,
+		.obstacle = obstacle,
 	};
 	return LEDGER_UNANSWERED;
 }
@@ -237,14 +291,15 @@ static __attribute__((noinline, cold)) int grow(struct ledger *ledger, unsigned 
 	struct ledger_lease *lease = &ledger->lease;
 	struct proto_need request;
 	struct proto_give answer;
+	const char *obstacle = NULL;
 	int result = 0, saved = errno;
 
 	lock_acquire(&lease->asking);
 	for (unsigned round = 0; !take(lease, device, cost); round++) {
 		question(ledger, device, cost, 0, &request);
-		result = round < ROUNDS_MAX ? need(ledger, &request, &answer) : -EPROTO;
+		result = round < ROUNDS_MAX ? need(ledger, &request, &answer, &obstacle) : -EPROTO;
 		if (result < 0 || !lease_number_is_good(&answer)) {
-			result = unanswered(&request, result, ret_refusal);
+			result = unanswered(&request, result, obstacle, ret_refusal);
 			break;
 		}
 		caps_find(lease, device, answer.lease);
@@ -356,11 +411,12 @@ static int asked_charge(struct ledger *ledger, unsigned device, const struct cos
 	struct ledger_lease *lease = &ledger->lease;
 	struct proto_need request;
 	struct proto_give answer;
+	const char *obstacle;
 	int result, saved = errno;
 
 	lock_acquire(&lease->asking);
 	question(ledger, device, cost, NEED_EXACT, &request);
-	result = need(ledger, &request, &answer);
+	result = need(ledger, &request, &answer, &obstacle);
 	if (result == 0 || forced) {
 		add(lease, device, cost);
 		result = 0;
@@ -368,7 +424,7 @@ static int asked_charge(struct ledger *ledger, unsigned device, const struct cos
 		describe(&answer, ret_refusal);
 		result = LEDGER_REFUSED;
 	} else {
-		result = unanswered(&request, result, ret_refusal);
+		result = unanswered(&request, result, obstacle, ret_refusal);
 	}
 	lock_release(&lease->asking);
 	errno = saved;
@@ -381,13 +437,14 @@ static void asked_refund(struct ledger *ledger, unsigned device, const struct co
 	struct cost nothing = *cost;
 	struct proto_need request;
 	struct proto_give answer;
+	const char *obstacle;
 	int saved = errno;
 
 	memset(nothing.amount, 0, sizeof(nothing.amount));
 	lock_acquire(&ledger->lease.asking);
 	give(ledger->lease.usage->row[device].used, cost, cost->count);
 	question(ledger, device, &nothing, NEED_EXACT, &request);
-	need(ledger, &request, &answer);
+	need(ledger, &request, &answer, &obstacle);
 	lock_release(&ledger->lease.asking);
 	errno = saved;
 }
@@ -397,8 +454,9 @@ static const struct ledger_backing asked_backing =
 
 /* ---- joining */
 
-/* A descriptor that stays open, out of the way of the program's own numbers. It is
- * never used by number again, so a program that closes it does no harm. */
+/* A descriptor that stays open, out of the way of the program's own numbers; its number. A
+ * program that closes it does no harm: the number is used again only after a look at what it
+ * leads to. */
 static int keep(int fd)
 {
 	int kept = fcntl(fd, F_DUPFD_CLOEXEC, FD_FLOOR);
@@ -407,6 +465,22 @@ static int keep(int fd)
 		return fd;
 	close(fd);
 	return kept;
+}
+
+/* The collector can be asked over the connection that stays: without a new descriptor, the
+ * socket's path or the right to make sockets, which a program may give up after its first verb. */
+static void line_keep(struct ledger_lease *lease, const struct proto_welcome *welcome,
+		      const struct proto_reply *reply)
+{
+	int line = keep(reply->connection);
+	struct stat status;
+
+	if (!stat("/", &status))
+		lease->root = place_of(&status);
+	if (!(welcome->flags & WELCOME_STAYS) || !reply->askable || fstat(line, &status))
+		return;
+	lease->line = line;
+	lease->line_place = place_of(&status);
 }
 
 /* The version is looked at before the size, which another version may have another of. */
@@ -587,7 +661,7 @@ static int join(struct ledger *ledger, const struct ledger_options *options, boo
 			close(reply.fd[0]);
 		return result;
 	}
-	keep(reply.connection);
+	line_keep(lease, &welcome, &reply);
 	if (reply.fd[0] >= 0)
 		remember(lease->usage, keep(reply.fd[0]));
 	lease->cookie = welcome.cookie;

@@ -30,8 +30,8 @@ enum {
 	LEDGER_CM_EVENTS = 24,
 	LEDGER_REFUSED = 1,
 	LEDGER_UNANSWERED = 2, /* beyond the lease, and no collector answers */
-	LEDGER_LATER = 3,      /* a collector is there, and cannot be joined at the moment */
-	LEDGER_ALONE = 4,      /* joined, but the process counts in memory of its own */
+	LEDGER_LATER = 4,      /* a collector is there, and cannot be joined at the moment */
+	LEDGER_ALONE = 5,      /* joined, but the process counts in memory of its own */
 };
 
 enum qp_type { QP_RC, QP_UC, QP_UD, QP_XRC, QP_RAW, QP_DRIVER, QP_TYPES };
@@ -94,6 +94,7 @@ struct ledger_refusal {
 	uint64_t wanted;
 	uint64_t limit;
 	bool stranger;	/* with LEDGER_UNANSWERED: it answers, but knows nothing of us */
+	const char *obstacle; /* likewise: why it could not be asked at all; NULL: it was */
 	bool own;	/* a limit of the process's own environment, not of its tenant's policy */
 	uint64_t event; /* the collector's number for this refusal; 0 without a collector */
 };
@@ -150,6 +151,11 @@ struct ledger_lease {
 	uint64_t cookie;
 	struct lock asking;    /* one thread at a time; it may take seconds */
 	uint64_t silent_ns;    /* when the collector last failed to answer; 0 = it answers */
+	uint64_t said_ns;      /* when the log was last told of a question without an answer */
+	int line;	       /* descriptor over which it is asked; 0: over new ones */
+	struct ledger_place {
+		uint64_t device, inode;
+	} line_place, root; /* what the line leads to, and "/" did when we joined */
 	enum ledger_mode mode; /* of the tenant, when there is no table to say so */
 	char tenant[LEDGER_TENANT_NAME];
 	char socket[LEDGER_SOCKET_PATH];

@@ -23,6 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/output.h"
+
 /* Moments are ns of CLOCK_MONOTONIC. */
 #define MILLISECOND 1000000ll
 #define SECOND (1000 * MILLISECOND)
@@ -53,6 +55,7 @@ struct call {
 	proto_row_function *each; /* for replies in rows */
 	void *closure;
 	bool follow;	  /* rows may come at any time */
+	bool kept;	  /* over a connection that is not ours to close, and waits by itself */
 	int64_t patience; /* until when a lost connection is made again */
 	char *problem;
 	/* of the present attempt: */
@@ -183,7 +186,7 @@ static bool queue_up(struct call *call)
 static int no_socket(struct call *call, int error)
 {
 	if (!access(call->path, F_OK) || errno != ENOENT)
-		return fail(call, -ENOBUFS, "a socket for %s: %s", call->path, strerror(error));
+		return fail(call, error == EMFILE ? -EMFILE : -ENOBUFS, "a socket for %s: %s", call->path, strerror(error));
 	call->lost = true;
 	return fail(call, -ENOENT, "no collector at %s: %s", call->path, strerror(ENOENT));
 }
@@ -253,6 +256,19 @@ static int wait_for_server(struct call *call, short events)
 	return 0;
 }
 
+/* Its own buffer takes a whole request, unless the server has left earlier ones unread. */
+static int kept_send(struct call *call, const void *whole, size_t length)
+{
+	ssize_t sent = output_write(call->connection, whole, length);
+
+	if (sent == (ssize_t)length)
+		return 0;
+	if (sent >= 0 || sent == -EAGAIN)
+		return fail(call, -ETIMEDOUT, "the collector at %s does not read", call->path);
+	return fail(call, sent == -EPIPE ? -ECONNRESET : (int)sent, "sending to %s: %s", call->path,
+		    strerror((int)-sent));
+}
+
 static int request_send(struct call *call)
 {
 	struct {
@@ -263,6 +279,8 @@ static int request_send(struct call *call)
 
 	if (call->message->request)
 		memcpy(&whole.body, call->request, call->message->request);
+	if (call->kept)
+		return kept_send(call, &whole, whole.header.length);
 	while (sent < whole.header.length) {
 		ssize_t part = syscall(SYS_sendto, call->connection, (char *)&whole + sent,
 				       whole.header.length - sent, MSG_NOSIGNAL, NULL, 0);
@@ -328,18 +346,27 @@ static int receive(struct call *call, void *buffer, size_t size)
 					  .msg_iovlen = 1,
 					  .msg_control = &control,
 					  .msg_controllen = sizeof(control) };
-		ssize_t part = syscall(SYS_recvmsg, call->connection, &message, MSG_CMSG_CLOEXEC);
+		ssize_t part = call->kept ? syscall(SYS_read, call->connection, rest.iov_base,
+						    rest.iov_len) :
+					    syscall(SYS_recvmsg, call->connection, &message,
+						    MSG_CMSG_CLOEXEC);
 		int result = 0;
 
 		if (part > 0) {
 			got += (size_t)part;
-			result = descriptors_take(call, &message);
+			if (!call->kept)
+				result = descriptors_take(call, &message);
 		} else if (part == 0 || errno == ECONNRESET) {
 			/* Rows that were given out cannot be taken back. */
 			call->lost = !call->row_given;
 			result = fail(call, -ECONNRESET,
 				      "the collector at %s closed before its reply ended",
 				      call->path);
+		} else if (call->kept && (errno == EAGAIN || errno == EINTR)) {
+			/* It has waited; a signal does not make it wait longer. */
+			if (errno == EAGAIN || now() >= call->deadline)
+				result = fail(call, -ETIMEDOUT,
+					      "the collector at %s does not answer", call->path);
 		} else if (errno == EAGAIN) {
 			result = wait_for_server(call, POLLIN);
 		} else if (errno != EINTR) {
@@ -495,6 +522,40 @@ int proto_socket_path(const char *chosen, char ret_path[PROTO_PATH])
 	return 0;
 }
 
+/* From now on reading and writing wait, and not for long. */
+static bool connection_settle(int fd)
+{
+	const struct timeval wait = { PROTO_REPLY_MS / 1000, PROTO_REPLY_MS % 1000 * 1000 };
+
+	return !setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait)) &&
+	       !setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait)) &&
+	       !fcntl(fd, F_SETFL, 0);
+}
+
+int proto_ask(const char *path, int connection, enum message type, const void *body, void *ret_body,
+	      char problem[PROTO_PROBLEM])
+{
+	struct call call = { .path = path,
+			     .message = proto_message(type),
+			     .request = body,
+			     .kept = true,
+			     .connection = connection,
+			     .problem = problem };
+	int saved = errno;
+	int result;
+
+	if (!call.message || call.message->rows)
+		return fail(&call, -EINVAL, "message %d is not answered by one reply", (int)type);
+	call.deadline = reply_deadline(&call);
+	result = request_send(&call);
+	if (!result)
+		result = answer_receive(&call);
+	if (!result && call.message->reply)
+		memcpy(ret_body, &call.reply, call.message->reply);
+	errno = saved;
+	return result ? result : call.status;
+}
+
 int proto_call(const char *path, enum message type, const void *body, void *ret_body,
 	       struct proto_reply *ret_reply, unsigned flags, unsigned patience_ms,
 	       char problem[PROTO_PROBLEM])
@@ -519,6 +580,7 @@ int proto_call(const char *path, enum message type, const void *body, void *ret_
 		call.fds = 0;
 		if (flags & PROTO_KEEP_CONNECTION) {
 			ret_reply->connection = call.connection;
+			ret_reply->askable = connection_settle(call.connection);
 			call.connection = -1;
 		}
 	}

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Asking a collector. A call makes a connection of its own, sends one request
- * and reads the reply, all before a deadline; so no descriptor is kept that
- * the program around us could close or confuse with its own. Nothing here
+ * and reads the reply, all before a deadline; so no descriptor is kept, unless
+ * the caller wants that, which the program around us could close or confuse with
+ * its own. Nothing here
  * allocates, blocks beyond the deadline, raises a signal, or changes errno.
  */
 #ifndef PROTO_CLIENT_H
 #define PROTO_CLIENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +34,7 @@ struct proto_reply {
 	int status;	   /* of the collector: 0 or a positive outcome */
 	int fd[PROTO_FDS]; /* -1 if none came; the receiver closes them */
 	int connection;	   /* kept open if asked for, otherwise -1; never 0, 1 or 2 */
+	bool askable;	   /* proto_ask can use it */
 };
 
 enum { PROTO_KEEP_CONNECTION = 1 };
@@ -43,8 +46,8 @@ enum { PROTO_KEEP_CONNECTION = 1 };
  * -ENOENT and -ECONNREFUSED when nobody serves the path, -ECONNRESET when the server
  * closed before its reply was complete, -ETIMEDOUT when it did not answer or its
  * queue was full, -EPERM when it is another user's (neither root, nor of our own uid),
- * -ENOBUFS when this process can make no socket (no descriptor is left, a filter of system
- * calls) and -EMFILE when it has no room for the descriptors of the reply,
+ * -EMFILE when no descriptor is left for the connection, or for those of the reply, -ENOBUFS when
+ * this process can make no socket for another reason (such as a filter of system calls),
  * -EPROTO for an answer that is none, or the collector's own negative status.
  *
  * A collector that is just started again is waited for: until patience_ms have passed,
@@ -56,6 +59,16 @@ enum { PROTO_KEEP_CONNECTION = 1 };
 int proto_call(const char *path, enum message type, const void *body, void *ret_body,
 	       struct proto_reply *ret_reply, unsigned flags, unsigned patience_ms,
 	       char problem[PROTO_PROBLEM]);
+
+/*
+ * One more request over a connection that was kept: its status, or -errno with a sentence, and
+ * then the connection must not be used any more. It needs no new descriptor and no path, and
+ * only the most common system calls (read, write, rt_sigprocmask), since a program may have
+ * forbidden the others to itself. The caller makes sure that the number is still the connection's.
+ * -ECONNRESET: nobody is at the other end any more; -ETIMEDOUT after PROTO_REPLY_MS.
+ */
+int proto_ask(const char *path, int connection, enum message type, const void *body, void *ret_body,
+	      char problem[PROTO_PROBLEM]);
 
 /*
  * The same for replies in rows: each is handed to the function until it returns

@@ -73,9 +73,12 @@ struct proto_hello {
 struct proto_welcome {
 	uint64_t cookie; /* proves to be this registration in NEED */
 	uint32_t mode;	 /* enum proto_mode, at this moment; later in the lease table */
-	uint32_t unused;
+	uint32_t flags;	 /* enum proto_welcome_flags */
 	char tenant[PROTO_NAME];
 };
+
+/* The connection stays, and the process may send NEED over it. */
+enum proto_welcome_flags { WELCOME_STAYS = 1 };
 
 enum proto_mode { PROTO_ENFORCE, PROTO_WARN, PROTO_AUDIT };
 

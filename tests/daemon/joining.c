@@ -7,6 +7,7 @@
  */
 #include "collector.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -103,6 +104,92 @@ static void slow_collector(const char *argument)
 	CHECK(made == LIMIT, "%u made", made);
 }
 
+/* ---- what a process does to itself after its first verb */
+
+static void root_change(void)
+{
+	if (chroot(harness_path("empty")) || chdir("/"))
+		abort();
+}
+
+/* No new sockets; what is tried all the same ends by this action. */
+static void sockets_forbid(unsigned action)
+{
+	struct sock_filter rules[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_connect, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, action),
+	};
+	struct sock_fprog program = { sizeof(rules) / sizeof(rules[0]), rules };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		abort();
+}
+
+/* As a daemon does it: everything is closed but what it knows. */
+static void descriptors_close(const struct fixture *fixture)
+{
+	for (int fd = STDERR_FILENO + 1; fd < 256; fd++)
+		if (fd != fixture->context->cmd_fd && fd != fixture->context->async_fd)
+			close(fd);
+}
+
+static void lock_away(const struct fixture *fixture, const char *how)
+{
+	if (strstr(how, "close"))
+		descriptors_close(fixture);
+	if (strstr(how, "descriptors"))
+		descriptors_leave(0);
+	if (strstr(how, "root"))
+		root_change();
+	if (strstr(how, "filter"))
+		sockets_forbid(SECCOMP_RET_ERRNO | EPERM);
+	if (strstr(how, "killer"))
+		sockets_forbid(SECCOMP_RET_KILL_PROCESS);
+}
+
+/* Grows as if nothing had happened. */
+static void grows_after(const char *argument)
+{
+	struct fixture fixture = fixture_open();
+	unsigned made;
+
+	lock_away(&fixture, argument);
+	made = make_all(&fixture);
+	CHECK(made == LIMIT, "%s: %u made", argument, made);
+}
+
+/* There is no way left to ask. */
+static void refused_after(const char *argument)
+{
+	struct fixture fixture = fixture_open();
+
+	lock_away(&fixture, argument);
+	for (int i = 0; i < 50; i++)
+		CHECK(!qp_make(&fixture, IBV_QPT_RC) && errno == EDQUOT, "errno %d", errno);
+}
+
+/* Every number is something else now, the line's a socket as well: it must get nothing. */
+static void line_reused(const char *argument)
+{
+	struct fixture fixture = fixture_open();
+	int ends[2], nothing;
+	unsigned made;
+
+	descriptors_close(&fixture);
+	while (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0 && ends[0] < 200)
+		;
+	made = make_all(&fixture);
+	CHECK(made == LIMIT, "%u made", made);
+	for (int fd = STDERR_FILENO + 1; fd < 200; fd++)
+		if (fd != fixture.context->cmd_fd && fd != fixture.context->async_fd)
+			CHECK(recv(fd, &nothing, sizeof(nothing), 0) < 0 && errno == EAGAIN,
+			      "descriptor %d got something", fd);
+}
+
 static void gets(const char *argument)
 {
 	struct fixture fixture = fixture_open();
@@ -111,8 +198,24 @@ static void gets(const char *argument)
 	CHECK(made == LIMIT, "%u made", made);
 }
 
+static void gets_later(const char *argument)
+{
+	struct fixture fixture = fixture_open();
+	unsigned made;
+
+	CHECK(qp_make(&fixture, IBV_QPT_RC) != NULL);
+	word_store(WORD_READY, 1);
+	word_await(WORD_GO, 1);
+	made = 1 + make_all(&fixture);
+	CHECK(made == LIMIT, "%u made", made);
+}
+
 static const struct scenario scenarios[] = {
+	{ "gets_later", gets_later },
 	{ "gets", gets },
+	{ "grows_after", grows_after },
+	{ "refused_after", refused_after },
+	{ "line_reused", line_reused },
 	{ "few_descriptors", few_descriptors },
 	{ "slow_collector", slow_collector },
 	{ 0 },
@@ -147,6 +250,112 @@ static void first_with_slow_collector(void)
 	EVENTUALLY(word_load(WORD_READY) == 1 || process_state(pid) == 'Z');
 	kill(collector_pid(), SIGCONT);
 	CHECK(spawn_wait(pid) == 0);
+	collector_stop();
+}
+
+/* ---- later verbs */
+
+/* The last refusal is by the limit: its words say so. */
+static void grows(const char *how)
+{
+	char scenario[64];
+
+	for (unsigned asked = 0; asked < 2; asked++) {
+		log_clear();
+		snprintf(scenario, sizeof(scenario), "grows_after:%s", how);
+		spawn(scenario, asked ? "TRANSPORT=socket" : "");
+		CHECK(strstr(stderr_text(), "limit of the tenant"), "%s: %s", how, stderr_text());
+		CHECK(collector_wait_used("t", KIND_qp, 0));
+	}
+}
+
+static void is_refused(const char *how, const char *reason)
+{
+	char scenario[64];
+
+	log_clear();
+	snprintf(scenario, sizeof(scenario), "refused_after:close %s", how);
+	spawn(scenario, "");
+	CHECK(strstr(stderr_text(), reason), "%s: %s", how, stderr_text());
+}
+
+static void locked_away(void)
+{
+	collector_fresh(POLICY, "");
+	grows("nothing");
+	grows("close");
+	grows("descriptors");
+	grows("filter");
+	grows("killer");
+	grows("descriptors killer");
+	spawn("line_reused", "");
+	is_refused("descriptors", "the collector cannot be asked: no descriptor is left");
+	is_refused("filter", "the collector cannot be asked: this process can make no socket");
+	if (geteuid() == 0) {
+		if (mkdir(harness_path("empty"), 0700))
+			abort();
+		grows("root");
+		grows("root descriptors killer");
+		is_refused("root", "cannot be asked: this process has changed its root directory");
+	} else {
+		skip_part("not root: no other root directory is tried");
+	}
+	collector_stop();
+}
+
+/* A collector that is started again is asked over new connections. */
+static void restarted(void)
+{
+	pid_t pid;
+
+	collector_fresh(POLICY, "");
+	words_clear();
+	pid = spawn_start("gets_later", "");
+	NEED(word_load(WORD_READY) == 1);
+	collector_kill();
+	collector_start("");
+	word_store(WORD_GO, 1);
+	CHECK(spawn_wait(pid) == 0);
+	collector_stop();
+}
+
+static unsigned collector_descriptors(void)
+{
+	char path[64];
+	unsigned count = 0;
+	DIR *directory;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)collector_pid());
+	directory = opendir(path);
+	if (!directory)
+		abort();
+	while (readdir(directory))
+		count++;
+	closedir(directory);
+	return count;
+}
+
+/* Who registers again and again has one connection that stays, and the others end. */
+static void registered_often(void)
+{
+	struct proto_hello hello = { .flags = HELLO_NO_MEMORY };
+	struct proto_welcome welcome;
+	char problem[PROTO_PROBLEM];
+	unsigned before;
+
+	collector_fresh(POLICY, "");
+	before = collector_descriptors();
+	memset(hello.process_limit, 0xff, sizeof(hello.process_limit));
+	memset(hello.host_limit, 0xff, sizeof(hello.host_limit));
+	for (int i = 0; i < 200; i++) {
+		struct proto_reply reply;
+
+		CHECK(!proto_call(collector_socket(), MESSAGE_HELLO, &hello, &welcome, &reply,
+				  PROTO_KEEP_CONNECTION, COLLECTOR_PATIENCE_MS, problem), "%s",
+		      problem);
+		CHECK(reply.askable && welcome.flags & WELCOME_STAYS);
+	}
+	EVENTUALLY(collector_descriptors() < before + 20);
 	collector_stop();
 }
 
@@ -213,6 +422,9 @@ static void driver(void)
 	cases_at_once();
 	RUN(first_with_few_descriptors);
 	RUN(first_with_slow_collector);
+	RUN(locked_away);
+	RUN(restarted);
+	RUN(registered_often);
 	RUN(planted);
 }
 

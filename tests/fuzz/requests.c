@@ -56,7 +56,7 @@ static void answer(void *closure, const struct request *request)
 	else
 		server_reply(request, 0, body, fds, behaviour & GIVES_DESCRIPTORS ? 2 : 0);
 	if (!message->rows && behaviour & DETACHES)
-		close(server_detach(request));
+		close(server_keep(request));
 }
 
 /* The body that was kept with the subscription is still there. */

@@ -167,7 +167,11 @@ static void unusable(const char *sentence)
 	bool there = lstat(shm_path(), &before) == 0;
 
 	log_clear();
-	spawn("works", "");
+	spawn("works", ""); /* who has set no limit is told in the log only */
+	CHECK(occurrences(log_text(), sentence) == 1, "log: %s", log_text());
+	CHECK(stderr_text()[0] == '\0', "%s", stderr_text());
+	log_clear();
+	spawn("works", "LIMITS=host:qp=100");
 	CHECK(occurrences(stderr_text(), sentence) == 1, "wanted '%s', stderr: %s", sentence,
 	      stderr_text());
 	CHECK(occurrences(log_text(), sentence) == 1, "log: %s", log_text());
@@ -403,7 +407,7 @@ static void log_file(void)
 static void small_files(void)
 {
 	log_clear();
-	spawn("works:small_files", "");
+	spawn("works:small_files", "LIMITS=process:qp=3");
 	CHECK(strstr(stderr_text(), "cannot be created: File too large") != NULL, "%s",
 	      stderr_text());
 }
