@@ -882,6 +882,7 @@ static void entry_tell(struct collector *collector, const struct guard_entry *en
 
 void guards_listen(struct collector *collector)
 {
+	static struct log_seldom too_fast;
 	struct guards *guards = &collector->guards;
 	struct guard_entry entry;
 	__u64 lost = 0;
@@ -891,9 +892,9 @@ void guards_listen(struct collector *collector)
 	while (monitor_guard_log(&guards->guard, &guards->seen, &lost, &entry))
 		entry_tell(collector, &entry);
 	if (lost)
-		log_write(&collector->log, LOG_WARN,
-			  "%" PRIu64 " refusals of the guard came too fast to be told as events",
-			  (uint64_t)lost);
+		log_seldom(&collector->log, &too_fast, LOG_WARN,
+			   "%" PRIu64 " refusals of the guard came too fast to be told as events",
+			   (uint64_t)lost);
 }
 
 /* ---- describing */

@@ -28,6 +28,7 @@ struct request {
 	gid_t gid;
 	uint64_t start; /* of the process when its connection came; 0 if the kernel knows it */
 	int fd;		/* of the connection, to ask the kernel more */
+	uint64_t ticket; /* of server_hold, if it comes for the second time; or 0 */
 };
 
 typedef void server_function(void *closure, const struct request *request);
@@ -44,7 +45,8 @@ int server_new(struct server **ret_server, sd_event *event, const char *path, co
 /* Closes everything and takes the socket away, if it is still ours. */
 void server_free(struct server *server);
 
-/* ---- answering. Each request gets exactly one of: reply, fail, rows up to server_end, keep. */
+/* ---- answering. Each request gets exactly one of: reply, fail, rows up to server_end, keep,
+ * hold. */
 void server_reply(const struct request *request, int status, const void *body, const int *fds,
 		  unsigned fd_count);
 void server_fail(const struct request *request, int error, const char *format, ...)
@@ -59,6 +61,11 @@ void server_end(const struct request *request);
  * connection. -1 if the client is gone, or there is no descriptor left: it is not kept then.
  */
 int server_keep(const struct request *request);
+
+/* Keeps the request until server_resume, when it comes again, with this ticket. False: its user has
+ * too many of those, and it must be answered now. */
+bool server_hold(const struct request *request, uint64_t ticket);
+void server_resume(struct server *server);
 
 /* Keeps the connection for server_publish, which sends to those whose request wants it. */
 void server_subscribe(const struct request *request);
