@@ -421,10 +421,10 @@ static __always_inline int is_uverbs(const struct file *file)
 static __noinline int refuse_closed(__u32 slot, __u32 blamed, __u32 kind, int destroys)
 {
 	struct guard_counts *counts = counts_of(blamed);
-	int killed = slot == blamed && !destroys;
+	int killed = slot == blamed && !destroys && kind < KIND_COUNT;
 
 	if (kind >= KIND_COUNT)
-		return -EDQUOT;
+		kind = KIND_ctx;
 	if (killed) {
 		bpf_send_signal(SIGKILL);
 		if (counts)
@@ -451,6 +451,7 @@ static __always_inline int is_closed(struct guard_head *head, const struct file 
 	if (!counts || *(volatile __u64 *)&counts->closed < GUARD_SHUT)
 		return 0;
 	ret_closed->slot = slot;
+	ret_closed->kind = KIND_COUNT; /* the file is another one: no reason to kill */
 	return 1;
 }
 

@@ -16,13 +16,14 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 
 enum {
 	POOL_SEND = 10,
 	POOL_TAKE,
 	FILES = 8,
 	OBJECTS = 32,
-	RACES = 400, /* commands in one race */
+	RACE_SECONDS = 2,
 	DEPTH = 3,
 	REST_US = 20000, /* of a witness: others shall get to run at the same time */
 	LARGE = 1 << 20,
@@ -285,6 +286,7 @@ static void *race_thread(void *unused)
 static void do_race(void)
 {
 	struct parts parts;
+	time_t until = time(NULL) + RACE_SECONDS;
 	bool of_bytes = false;
 	pthread_t thread;
 	unsigned file;
@@ -333,7 +335,7 @@ static void do_race(void)
 		;
 	if (pthread_create(&thread, NULL, race_thread, NULL))
 		return;
-	for (unsigned i = 0; i < RACES; i++) {
+	while (time(NULL) < until) {
 		if (!race.written)
 			call_run(files[file].fd, &race.call);
 		else if (write(files[file].fd, &race.message.header, race.written) < 0)

@@ -234,6 +234,7 @@ static void no_room_for_closed_files(void)
 	CHECK(stand.kills == 1 && counts()->closed == GUARD_SHUT);
 	file.private_data = fresh_file;
 	CHECK(command_look(12, &rereg) == -EDQUOT, "on another file of the tenant");
+	CHECK(stand.kills == 1, "who uses another file is refused only");
 	stand.cgroup = CGROUP + 1;
 	CHECK(command_look(12, &rereg) == 0, "of another tenant");
 }
