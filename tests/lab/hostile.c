@@ -359,8 +359,8 @@ static void do_end(void)
 static _Noreturn void attack(int count, char **inherited)
 {
 	static void (*const actions[])(void) = {
-		do_open, do_make, do_make, do_make,  do_make, do_destroy, do_destroy, do_close,
-		do_pass, do_take, do_fork, do_race,  do_race, do_rest,	  do_end,
+		do_open, do_make, do_make, do_make, do_make, do_destroy, do_destroy, do_close,
+		do_pass, do_take, do_fork, do_race, do_race, do_rest,	 do_end,
 	};
 
 	signal(SIGCHLD, SIG_IGN);

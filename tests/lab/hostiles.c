@@ -45,7 +45,7 @@ enum {
 static const struct {
 	enum kind kind;
 	__u64 most;
-} limits[] = { { KIND_qp, 5 }, { KIND_cq, 6 },	{ KIND_pd, 6 },		  { KIND_srq, 4 },
+} limits[] = { { KIND_qp, 5 }, { KIND_cq, 6 }, { KIND_pd, 6 },		{ KIND_srq, 4 },
 	       { KIND_mr, 6 }, { KIND_ah, 6 }, { KIND_mr_bytes, 65536 } };
 enum { LIMITS = sizeof(limits) / sizeof(limits[0]) };
 
@@ -191,8 +191,8 @@ static void processes_tend(void)
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		for (unsigned i = 0; i < WITNESSES; i++)
 			if (pid == witnesses[i]) {
-				violation("a witness has ended, with status",
-					  name_of(HOSTILE + i), (unsigned)status);
+				violation("a witness has ended, with status", name_of(HOSTILE + i),
+					  (unsigned)status);
 				witnesses[i] = spawn(HOSTILE + i, "witness");
 			}
 		for (unsigned i = 0; i < HOSTILE; i++)
@@ -397,7 +397,7 @@ int main(int argc, char **argv)
 	}
 	judge(before);
 	end_all();
-	printf("judged %u deaths %u cgroups %u settled within %u ms violations %u\n", judged, deaths,
-	       group_count, slowest_ms, violations);
+	printf("judged %u deaths %u cgroups %u settled within %u ms violations %u\n", judged,
+	       deaths, group_count, slowest_ms, violations);
 	return violations ? 1 : 0;
 }
