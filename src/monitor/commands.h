@@ -137,14 +137,14 @@ static __always_inline int is_destroying(__u16 object, __u16 method)
 static __always_inline int is_destroying_old(__u32 command)
 {
 	switch (command) {
-	case 4:	 /* PD */
-	case 8:	 /* AH */
-	case 13: /* MR */
-	case 16: /* MW */
-	case 20: /* CQ */
-	case 27: /* QP */
-	case 35: /* SRQ */
-	case 38: /* XRCD */
+	case 4:		    /* PD */
+	case 8:		    /* AH */
+	case 13:	    /* MR */
+	case 16:	    /* MW */
+	case 20:	    /* CQ */
+	case 27:	    /* QP */
+	case 35:	    /* SRQ */
+	case 38:	    /* XRCD */
 	case 51 | EXTENDED: /* flow */
 	case 54 | EXTENDED: /* WQ */
 	case 56 | EXTENDED: /* table of WQs */

@@ -360,7 +360,7 @@ static __always_inline void float_up(const struct guard_command *command)
 
 /* A thread comes with another command. Fills in whose it is; 0: nobody's. */
 static __always_inline void begin(const struct guard_head *head, struct guard_command *last,
-				   struct guard_command *command)
+				  struct guard_command *command)
 {
 	__u64 epoch = head->epoch;
 
@@ -421,10 +421,10 @@ static __always_inline int is_uverbs(const struct file *file)
 static __noinline int refuse_closed(__u32 slot, __u32 blamed, __u32 kind, int destroys)
 {
 	struct guard_counts *counts = counts_of(blamed);
-	int killed = slot == blamed && !destroys;
+	int killed = slot == blamed && !destroys && kind < KIND_COUNT;
 
 	if (kind >= KIND_COUNT)
-		return -EDQUOT;
+		kind = KIND_ctx;
 	if (killed) {
 		bpf_send_signal(SIGKILL);
 		if (counts)
@@ -451,6 +451,7 @@ static __always_inline int is_closed(struct guard_head *head, const struct file 
 	if (!counts || *(volatile __u64 *)&counts->closed < GUARD_SHUT)
 		return 0;
 	ret_closed->slot = slot;
+	ret_closed->kind = KIND_COUNT; /* the file is another one: no reason to kill */
 	return 1;
 }
 
@@ -688,9 +689,8 @@ static __always_inline void charge_reserved(const struct guard_head *head,
 		bytes = bytes_told(command, attrs); /* the kernel keeps no length */
 	if (bytes > charge->bytes)
 		charge_anyway(charge->slot, KIND_mr_bytes, bytes - charge->bytes,
-			      !head->trusting && is_longer(command, bytes) ?
-				      (__u64)uobject->ufile :
-				      0);
+			      !head->trusting && is_longer(command, bytes) ? (__u64)uobject->ufile :
+									     0);
 	else if (bytes < charge->bytes)
 		put(charge->slot, KIND_mr_bytes, -(__s64)(charge->bytes - bytes));
 	charge->bytes = bytes;
@@ -773,7 +773,8 @@ int BPF_PROG(g_destroy, struct ib_uobject *uobject, int reason, void *attrs, int
 /* Nothing but the old command for that gives a region another length, or a driver's own method.
  * Where write() is not looked at, what was seen may be an earlier command. */
 static __always_inline int is_another(const struct guard_head *head,
-				      const struct guard_command *command, __u64 bytes, __u64 before)
+				      const struct guard_command *command, __u64 bytes,
+				      __u64 before)
 {
 	if (head->trusting || command->drivers || !(head->ways & GUARD_WRITE))
 		return 0;

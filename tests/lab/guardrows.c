@@ -74,8 +74,7 @@ static int head(void)
 	       "problem %s\n",
 	       head->armed, head->ways, head->wanted, (unsigned long long)head->epoch,
 	       (unsigned long long)head->trusting, (unsigned long long)head->logged,
-	       (unsigned long long)head->closed,
-	       head->problem[0] ? head->problem : "none");
+	       (unsigned long long)head->closed, head->problem[0] ? head->problem : "none");
 	return 0;
 }
 

@@ -59,9 +59,8 @@ static void limit_set(__u64 bytes)
 
 static int command_look(__u32 number, const void *body)
 {
-	call.header = (struct header){ .object = UVERBS_DEVICE,
-				       .method = INVOKE_WRITE,
-				       .attributes = 2 };
+	call.header =
+		(struct header){ .object = UVERBS_DEVICE, .method = INVOKE_WRITE, .attributes = 2 };
 	call.attribute[0] = (struct attribute){ .id = 2, .data = number };
 	call.attribute[1] = (struct attribute){ .id = 0, .data = (__u64)body };
 	return g_ioctl(&file, VERBS_IOCTL, (unsigned long)&call);
@@ -102,9 +101,8 @@ static void begin_with_page(void)
 	memcpy(ufile + offset_file_ucontext, &(void *){ context }, sizeof(void *));
 	*(__u32 *)(api + offset_api_object_id) = UVERBS_MR;
 	uobject = (struct ib_uobject){ .ufile = ufile, .object = &region, .uapi_object = api };
-	other_uobject = (struct ib_uobject){ .ufile = ufile,
-					     .object = &other_region,
-					     .uapi_object = api };
+	other_uobject =
+		(struct ib_uobject){ .ufile = ufile, .object = &other_region, .uapi_object = api };
 	region.length = reg.length = PAGE;
 	CHECK(command_look(OLD_REG_MR, &reg) == 0);
 	g_commit(&uobject, context);
@@ -215,8 +213,8 @@ static void by_another_region(void)
 		g_commit(&other_uobject, context);
 		command_end(0);
 		CHECK(stand.kills == trials[i].killed, "row %u", i);
-		CHECK(charged(KIND_mr) == 1 && charged(KIND_mr_bytes) == (__s64)trials[i].made, "row %u: %lld",
-		      i, (long long)charged(KIND_mr_bytes));
+		CHECK(charged(KIND_mr) == 1 && charged(KIND_mr_bytes) == (__s64)trials[i].made,
+		      "row %u: %lld", i, (long long)charged(KIND_mr_bytes));
 	}
 }
 
@@ -234,6 +232,7 @@ static void no_room_for_closed_files(void)
 	CHECK(stand.kills == 1 && counts()->closed == GUARD_SHUT);
 	file.private_data = fresh_file;
 	CHECK(command_look(12, &rereg) == -EDQUOT, "on another file of the tenant");
+	CHECK(stand.kills == 1, "who uses another file is refused only");
 	stand.cgroup = CGROUP + 1;
 	CHECK(command_look(12, &rereg) == 0, "of another tenant");
 }

@@ -22,9 +22,9 @@ struct seq_file;
 
 /* What the programs find around them, and what they did; for the test to set and to read. */
 static struct stand {
-	__u64 cgroup;	/* of the current process, below the root */
-	__u64 thread;	/* tgid << 32 | tid */
-	unsigned kills; /* signals sent to it */
+	__u64 cgroup;	  /* of the current process, below the root */
+	__u64 thread;	  /* tgid << 32 | tid */
+	unsigned kills;	  /* signals sent to it */
 	const void *full; /* a map that takes no further entry */
 } stand;
 
@@ -64,12 +64,11 @@ static inline void *stand_add(const void *map, const void *key, size_t size, siz
 #define bpf_map_lookup_elem(map_, key_)                                                            \
 	({                                                                                         \
 		struct stand_entry **at_ = stand_find(map_, key_, sizeof(*(map_)->key));           \
-		(__typeof__((map_)->value))(                                                       \
-			*at_ ? (*at_)->value :                                                     \
-			NUMBER_OF((map_)->type) == BPF_MAP_TYPE_ARRAY ?                            \
-			       stand_add(map_, key_, sizeof(*(map_)->key),                         \
-					 sizeof(*(map_)->value)) :                                 \
-			       NULL);                                                              \
+		(__typeof__((map_)->value))(*at_ ? (*at_)->value :                                 \
+					    NUMBER_OF((map_)->type) == BPF_MAP_TYPE_ARRAY ?        \
+						   stand_add(map_, key_, sizeof(*(map_)->key),     \
+							     sizeof(*(map_)->value)) :             \
+						   NULL);                                          \
 	})
 #define bpf_map_update_elem(map_, key_, from, flags)                                               \
 	stand_update(map_, key_, sizeof(*(map_)->key), from, sizeof(*(map_)->value), flags)
