@@ -285,6 +285,7 @@ doctor() {
 	check "doctor: as JSON" answers doctor
 	LD_PRELOAD=$preload check "doctor: LD_PRELOAD" exits 0 doctor
 	check "doctor: is seen" grep -qE '^OK +preload +LD_PRELOAD' "$work/out"
+	check "doctor: warns of sanitized programs" grep -qE '^OK +preload .*-fsanitize=address' "$work/out"
 	echo "no library" >"$work/no.so"
 	RDMA_INTERCEPT_LIBRARY=$work/no.so check "doctor: a library that is none" exits 1 doctor
 	check "doctor: fails" grep -qE '^FAIL +library' "$work/out"

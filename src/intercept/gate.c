@@ -257,7 +257,7 @@ static __attribute__((noinline, cold)) void *undo(struct deal *deal, void *objec
 	return NULL;
 }
 
-HOT void *deal_settle(struct deal *deal, void *object)
+HOT bool deal_keep(struct deal *deal, void *object)
 {
 	struct library *library = deal->library;
 	struct handle *handle = &deal->handle, replaced;
@@ -267,14 +267,19 @@ HOT void *deal_settle(struct deal *deal, void *object)
 	result = handles_put(&library->handles, handle, &replaced);
 	if (__builtin_expect(result != 0, 0)) {
 		if (result < 0)
-			return undo(deal, object, ENOMEM);
+			return false;
 		gate_give_back(library, &replaced);
 	}
 	if (handle->qp_type != QP_NONE)
 		ledger_qp_appears(&library->ledger, handle->device, handle->qp_type,
 				  handle->qp_state);
 	gate_inside &= ~(1u << handle->object);
-	return object;
+	return true;
+}
+
+HOT void *deal_settle(struct deal *deal, void *object)
+{
+	return __builtin_expect(deal_keep(deal, object), 1) ? object : undo(deal, object, ENOMEM);
 }
 
 void *deal_resettle(struct deal *deal, void *object, const struct cost *settled)
@@ -332,28 +337,41 @@ bool change_open(struct change *change, const char *verb, enum object object, co
 	return granted;
 }
 
+/* Books the difference between two amounts, whatever the limits say. */
+static void book(const struct change *change, uint64_t booked, uint64_t right)
+{
+	struct ledger *ledger = &change->library->ledger;
+	struct cost difference =
+		one(change->kind, right > booked ? right - booked : booked - right);
+
+	if (right > booked && ledger_charge_forced(ledger, change->device, &difference) < 0)
+		ledger_defer_charge(ledger, change->device, &difference);
+	else if (right < booked)
+		ledger_refund(ledger, change->device, &difference);
+}
+
 void change_force(struct change *change, uint64_t after)
 {
 	struct library *library = change->library;
-	uint64_t booked = change->before + change->taken;
+	uint64_t booked = change->before + change->taken, right = change->before;
 	struct handle *handle;
-	struct cost difference;
+	uint64_t *amount;
 
 	if (!library)
 		return;
-	difference = one(change->kind, after > booked ? after - booked : booked - after);
-	if (after > booked &&
-	    ledger_charge_forced(&library->ledger, change->device, &difference) < 0)
-		ledger_defer_charge(&library->ledger, change->device, &difference);
-	else if (after < booked)
-		ledger_refund(&library->ledger, change->device, &difference);
+	/* Meanwhile another thread may have destroyed it, and got back what its handle said; or
+	 * another object may have come to its address, or another change been faster. */
+	handle = handles_hold(&library->handles, change->key, change->object);
+	amount = handle ? amount_of(handle, change->kind) : NULL;
+	if (amount) {
+		right = change->before + after - *amount;
+		*amount = after;
+	}
+	if (handle)
+		handles_release(&library->handles, change->key);
+	book(change, booked, right);
 	change->taken = 0;
 	change->before = after;
-	handle = handles_hold(&library->handles, change->key, change->object);
-	if (handle) {
-		*amount_of(handle, change->kind) = after;
-		handles_release(&library->handles, change->key);
-	}
 }
 
 bool change_close(struct change *change, uint64_t after)

@@ -86,6 +86,9 @@ void deal_abandon(struct deal *deal);
  * cannot be kept. It was destroyed again then. */
 void *deal_settle(struct deal *deal, void *object);
 
+/* The same for who destroys it himself; false when it cannot be kept, and the deal is open. */
+bool deal_keep(struct deal *deal, void *object);
+
 /* The same after what it took turned out to differ from what was asked for. */
 void *deal_resettle(struct deal *deal, void *object, const struct cost *settled);
 
@@ -152,8 +155,8 @@ struct change {
 	enum object object;
 	unsigned device;
 	enum kind kind;
-	uint64_t before;
-	uint64_t taken;
+	uint64_t before; /* what its handle said */
+	uint64_t taken;	 /* beyond that */
 };
 
 /* False: refused. The new value's surplus is taken; unknown objects pass. */

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "base/signals.h"
 #include "intercept/elf.h"
 #include "intercept/heritage.h"
 
@@ -172,10 +173,45 @@ static enum phase start(struct library *library)
 	return join(library);
 }
 
+/* In stack.S. */
+__attribute__((visibility("hidden"))) void stack_call(void (*function)(void *), void *argument,
+						      void *top);
+
+/* What a start needs: paths, messages, lines of text. Threads may have 16 KB in all. */
+enum { START_STACK = 128 << 10 };
+
+struct attempt {
+	struct library *library;
+	uint32_t from, to;
+};
+
+static void attempt_run(void *argument)
+{
+	struct attempt *attempt = argument;
+
+	attempt->to = attempt->from == PHASE_NEW ? start(attempt->library) :
+						   join(attempt->library);
+}
+
+static void attempt_run_aside(struct attempt *attempt)
+{
+	char *stack = mmap(NULL, START_STACK, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+
+	if (stack == MAP_FAILED) {
+		attempt_run(attempt);
+		return;
+	}
+	stack_call(attempt_run, attempt, stack + START_STACK);
+	munmap(stack, START_STACK);
+}
+
 /* One thread starts, or tries to join once more. Its result; or the phase as it is. */
 static uint32_t start_or_join(struct library *library)
 {
 	uint32_t from = __atomic_load_n(&library->phase, __ATOMIC_ACQUIRE), to;
+	struct attempt attempt = { library, from, from };
+	sigset_t signals;
 	int cancellable;
 
 	if (from != PHASE_NEW && (from != PHASE_WAITING || now_seconds() < library->joins_again))
@@ -184,12 +220,15 @@ static uint32_t start_or_join(struct library *library)
 	if (!__atomic_compare_exchange_n(&library->phase, &to, PHASE_STARTING, false,
 					 __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
 		return to;
-	/* A thread that ended in here would leave the others waiting. */
+	/* A thread that ended in here would leave the others waiting, and a handler that called
+	 * a verb would wait for itself. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
-	to = from == PHASE_NEW ? start(library) : join(library);
+	signals_hold(&signals);
+	attempt_run_aside(&attempt);
+	__atomic_store_n(&library->phase, attempt.to, __ATOMIC_RELEASE);
+	signals_let_go(&signals);
 	pthread_setcancelstate(cancellable, NULL);
-	__atomic_store_n(&library->phase, to, __ATOMIC_RELEASE);
-	return to;
+	return attempt.to;
 }
 
 struct library *library_start(void)

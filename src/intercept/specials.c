@@ -5,6 +5,7 @@
  * has its function here.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <time.h>
 
 #include "base/maps.h"
@@ -33,8 +34,31 @@ static struct ibv_context *context_settle(struct deal *deal, struct ibv_context 
 	}
 	deal->context = context;
 	deal->handle.owner = context_find(context)->group;
-	return deal_settle(deal, context);
+	if (!deal_keep(deal, context)) {
+		uint32_t group;
+		unsigned device;
+
+		context_remove(deal->library, context, &group, &device);
+		object_undo(OBJECT_ctx, context, context);
+		deal_abandon(deal);
+		errno = ENOMEM;
+		return NULL;
+	}
+	return context;
 }
+
+/* Providers and the connection manager open files, where a thread can be cancelled: then nobody
+ * could tell what was made. So these verbs are left before or after, and not in the middle. */
+#define UNCANCELLED(call)                                                                          \
+	({                                                                                         \
+		__typeof__(call) result_;                                                          \
+		int state_;                                                                        \
+                                                                                                   \
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state_);                           \
+		result_ = call;                                                                    \
+		pthread_setcancelstate(state_, NULL);                                              \
+		result_;                                                                           \
+	})
 
 struct ibv_context *wrap_ibv_open_device(struct ibv_device *device)
 {
@@ -48,7 +72,7 @@ struct ibv_context *wrap_ibv_open_device(struct ibv_device *device)
 	deal.handle.cost = COST1(ctx, 1);
 	if (!deal_open_on_device(&deal, "ibv_open_device", device->name))
 		return NULL;
-	return context_settle(&deal, real(device));
+	return context_settle(&deal, UNCANCELLED(real(device)));
 }
 
 /* What providers' own openers come to. */
@@ -64,7 +88,7 @@ struct ibv_context *wrap_verbs_open_device(struct ibv_device *device, void *priv
 	deal.handle.cost = COST1(ctx, 1);
 	if (!deal_open_on_device(&deal, "verbs_open_device", device->name))
 		return NULL;
-	return context_settle(&deal, real(device, private_data));
+	return context_settle(&deal, UNCANCELLED(real(device, private_data)));
 }
 
 /* Another handle on a context that exists: nothing is charged, but what is made
@@ -317,7 +341,7 @@ int wrap_rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **
 	deal.handle.cost = COST1(cm_id, 1);
 	if (!deal_open(&deal, "rdma_create_id", OBJECT_cm_id, NULL))
 		return -1;
-	return id_settle(&deal, real(channel, id, context, ps), id);
+	return id_settle(&deal, UNCANCELLED(real(channel, id, context, ps)), id);
 }
 
 int wrap_rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv_pd *pd,
@@ -373,8 +397,9 @@ static bool request_refused(struct library *library, struct rdma_cm_event *event
 	int saved = errno;
 
 	if (deal_open(&deal, "rdma_get_cm_event", OBJECT_cm_id, NULL)) {
-		deal_settle(&deal, id);
-		return false;
+		if (deal_keep(&deal, id))
+			return false;
+		deal_abandon(&deal);
 	}
 	if (!reject)
 		reject = real_helper("librdmacm.so.1", "rdma_reject");

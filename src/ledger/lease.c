@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/signals.h"
 #include "ledger/backing.h"
 #include "ledger/identity.h"
 #include "ledger/leaselayout.h"
@@ -292,8 +293,10 @@ static __attribute__((noinline, cold)) int grow(struct ledger *ledger, unsigned 
 	struct proto_need request;
 	struct proto_give answer;
 	const char *obstacle = NULL;
+	sigset_t signals;
 	int result = 0, saved = errno;
 
+	signals_hold(&signals); /* a handler that calls a verb must not wait for this lock */
 	lock_acquire(&lease->asking);
 	for (unsigned round = 0; !take(lease, device, cost); round++) {
 		question(ledger, device, cost, 0, &request);
@@ -311,6 +314,7 @@ static __attribute__((noinline, cold)) int grow(struct ledger *ledger, unsigned 
 		result = 0;
 	}
 	lock_release(&lease->asking);
+	signals_let_go(&signals);
 	errno = saved;
 	return result;
 }
@@ -412,8 +416,10 @@ static int asked_charge(struct ledger *ledger, unsigned device, const struct cos
 	struct proto_need request;
 	struct proto_give answer;
 	const char *obstacle;
+	sigset_t signals;
 	int result, saved = errno;
 
+	signals_hold(&signals);
 	lock_acquire(&lease->asking);
 	question(ledger, device, cost, NEED_EXACT, &request);
 	result = need(ledger, &request, &answer, &obstacle);
@@ -427,6 +433,7 @@ static int asked_charge(struct ledger *ledger, unsigned device, const struct cos
 		result = unanswered(&request, result, obstacle, ret_refusal);
 	}
 	lock_release(&lease->asking);
+	signals_let_go(&signals);
 	errno = saved;
 	return result;
 }
@@ -438,14 +445,17 @@ static void asked_refund(struct ledger *ledger, unsigned device, const struct co
 	struct proto_need request;
 	struct proto_give answer;
 	const char *obstacle;
+	sigset_t signals;
 	int saved = errno;
 
 	memset(nothing.amount, 0, sizeof(nothing.amount));
+	signals_hold(&signals);
 	lock_acquire(&ledger->lease.asking);
 	give(ledger->lease.usage->row[device].used, cost, cost->count);
 	question(ledger, device, &nothing, NEED_EXACT, &request);
 	need(ledger, &request, &answer, &obstacle);
 	lock_release(&ledger->lease.asking);
+	signals_let_go(&signals);
 	errno = saved;
 }
 

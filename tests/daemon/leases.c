@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -783,11 +784,50 @@ static void versions(void)
 	CHECK(strstr(problem, "version 9") && strstr(problem, "version 3"), "%s", problem);
 }
 
+/* ---- a thread with a small stack: it joins, asks for more, and is refused */
+
+static void *ask_for_more(void *argument)
+{
+	struct fixture fixture = member_fixture();
+	uint64_t made = 0;
+
+	while (made < 100 && qp_make(&fixture, IBV_QPT_RC))
+		made++;
+	word_store(WORD_MADE, made);
+	return NULL;
+}
+
+static void run_small_stack(const char *argument)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+
+	pthread_attr_init(&attributes);
+	CHECK(pthread_attr_setstacksize(&attributes, 16384) == 0);
+	CHECK(pthread_create(&thread, &attributes, ask_for_more, NULL) == 0);
+	pthread_join(thread, NULL);
+}
+
+static void small_stack(void)
+{
+	static const char *const settings[] = { "TRANSPORT=lease", "TRANSPORT=socket",
+						"TRANSPORT=lease\nLOG_LEVEL=DEBUG" };
+
+	collector_fresh("[tenant default]\nqp = 40\n", "");
+	for (unsigned i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+		words_clear();
+		CHECK(spawn("small_stack", settings[i]) == 0, "%s", settings[i]);
+		CHECK(word_load(WORD_MADE) > 0 && word_load(WORD_MADE) <= 40);
+	}
+	collector_stop();
+}
+
 static void drive(void)
 {
 	/* Processes of other users come this way. */
 	chmod(harness_path(""), 0711);
 	RUN(scopes);
+	RUN(small_stack);
 	RUN(modes);
 	RUN(family);
 	RUN(transports);
@@ -803,6 +843,7 @@ static void drive(void)
 int main(int argc, char **argv)
 {
 	static const struct scenario scenarios[] = {
+		{ "small_stack", run_small_stack },
 		{ "member", run_member },
 		{ "prober", run_prober },
 		{ "drained", run_drained },

@@ -5,11 +5,16 @@
  * is counted, and limits hold.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -185,7 +190,242 @@ static void interrupted_open(const char *argument)
 	CHECK(ibv_alloc_mw(fixture.pd, IBV_MW_TYPE_1) && used(KIND_mw) == 2);
 }
 
+/* ---- a verb in the middle of the start */
+
+static struct ibv_device **devices;
+static struct ibv_context *opened_by_handler;
+
+static void open_device(int number)
+{
+	opened_by_handler = ibv_open_device(devices[0]);
+}
+
+/* The collector's socket is there, and nobody answers at it: the start takes seconds. */
+static void interrupted_start(const char *argument)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct itimerval soon = { .it_value = { .tv_usec = 200000 } };
+	int server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", harness_path("collector.sock"));
+	CHECK(bind(server, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+	      listen(server, 8) == 0);
+	devices = ibv_get_device_list(NULL);
+	signal(SIGALRM, open_device);
+	setitimer(ITIMER_REAL, &soon, NULL);
+	CHECK(ibv_open_device(devices[0]) != NULL, "errno %d", errno);
+	CHECK(opened_by_handler != NULL, "the handler's verb");
+	unlink(address.sun_path);
+}
+
+/* ---- cancellation */
+
+static void cancel_here(int number)
+{
+	pthread_cancel(pthread_self());
+	pthread_testcancel();
+}
+
+static void *create_id(void *argument)
+{
+	struct rdma_cm_id *id;
+
+	rdma_create_id(argument, &id, NULL, RDMA_PS_TCP);
+	pthread_testcancel();
+	return argument;
+}
+
+static void *open_context(void *argument)
+{
+	ibv_open_device(devices[0]);
+	pthread_testcancel();
+	return argument;
+}
+
+/* What was made is charged, what was not made is not. */
+static void cancelled(const char *verb)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	bool connects = !strcmp(verb, "rdma_create_id");
+	pthread_t thread;
+	void *result;
+
+	devices = ibv_get_device_list(NULL);
+	signal(SIGUSR1, cancel_here);
+	fake_set(verb, FAKE_RAISE, SIGUSR1, 0, 1);
+	CHECK(pthread_create(&thread, NULL, connects ? create_id : open_context, channel) == 0);
+	pthread_join(thread, &result);
+	CHECK(result == PTHREAD_CANCELED);
+	CHECK(used(KIND_cm_id) == (uint64_t)fake_live("cm_id") &&
+		      used(KIND_ctx) == (uint64_t)fake_live("ctx"),
+	      "%llu and %llu charged, %ld and %ld there", (unsigned long long)used(KIND_cm_id),
+	      (unsigned long long)used(KIND_ctx), fake_live("cm_id"), fake_live("ctx"));
+}
+
+/* ---- objects that change while they are changed */
+
+static struct ibv_mr *mr;
+static bool reused;
+
+/* Another object comes to the same address, one without bytes. */
+static void replace_mr(int number)
+{
+	struct ibv_mr *old = mr;
+
+	CHECK(ibv_dereg_mr(old) == 0);
+	mr = ibv_alloc_null_mr(fixture.pd);
+	reused = mr == old;
+}
+
+static void replaced_while_changed(const char *argument)
+{
+#ifdef __SANITIZE_ADDRESS__
+	skip_part("this sanitizer lets no other object come to the address of the MR");
+	return;
+#endif
+	fixture = fixture_open();
+	mr = (ibv_reg_mr)(fixture.pd, memory, sizeof(memory) / 2, 0);
+	signal(SIGUSR1, replace_mr);
+	fake_set("ibv_rereg_mr", FAKE_RAISE, SIGUSR1, 0, 1);
+	ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory, sizeof(memory), 0);
+	if (!reused)
+		skip_part("no other object came to the address of the MR");
+	CHECK(used(KIND_mr_bytes) == 0, "%llu bytes", (unsigned long long)used(KIND_mr_bytes));
+	CHECK(ibv_dereg_mr(mr) == 0 && used(KIND_mr) == 0);
+}
+
+/* A connection that cannot be remembered is turned away as one over the limit is. */
+static void request_without_memory(const char *argument)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rlimit limit = { 1, RLIM_INFINITY }, before;
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *listener;
+
+#ifdef __SANITIZE_ADDRESS__
+	skip_part("this sanitizer ends a program that has no memory");
+	return;
+#endif
+	CHECK(rdma_create_id(channel, &listener, NULL, RDMA_PS_TCP) == 0);
+	/* Until an identifier needs a larger table. */
+	for (unsigned i = 0; i < 4096 && !fake_calls("rdma_reject"); i++) {
+		fake_cm_event(listener, RDMA_CM_EVENT_CONNECT_REQUEST);
+		fake_cm_event(listener, RDMA_CM_EVENT_ADDR_RESOLVED);
+		getrlimit(RLIMIT_AS, &before);
+		limit.rlim_max = before.rlim_max;
+		setrlimit(RLIMIT_AS, &limit);
+		CHECK(rdma_get_cm_event(channel, &event) == 0);
+		setrlimit(RLIMIT_AS, &before);
+		if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+			rdma_ack_cm_event(event);
+			CHECK(rdma_get_cm_event(channel, &event) == 0);
+		}
+		CHECK(event->event == RDMA_CM_EVENT_ADDR_RESOLVED, "event %d", event->event);
+		rdma_ack_cm_event(event);
+		if (checks_failed())
+			return;
+	}
+	CHECK(fake_calls("rdma_reject") == 1);
+	CHECK(used(KIND_cm_id) == (uint64_t)fake_live("cm_id"), "%llu charged, %ld there",
+	      (unsigned long long)used(KIND_cm_id), fake_live("cm_id"));
+}
+
+/* ---- threads with small stacks */
+
+enum { STACK = 65536, MARK = 0x5a };
+
+/* Bytes of its stack that a thread has used, of which it had the most so far. */
+static size_t stack_used(const unsigned char *stack)
+{
+	size_t untouched = 0;
+
+	while (untouched < STACK && stack[untouched] == MARK)
+		untouched++;
+	return STACK - untouched;
+}
+
+static void *first_verbs(void *argument)
+{
+	fixture = fixture_open();
+	return NULL;
+}
+
+static void *next_verbs(void *argument)
+{
+	CHECK(make_qps(LIMIT) == LIMIT);
+	return NULL;
+}
+
+static void *refused_verb(void *argument)
+{
+	errno = 0;
+	if (qp_make(&fixture, IBV_QPT_RC))
+		abort();
+	return NULL;
+}
+
+static void *no_verb(void *argument)
+{
+	return NULL;
+}
+
+/* How much stack a thread needs that does only this. */
+static size_t stack_of(void *(*function)(void *))
+{
+	unsigned char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_attr_t attributes;
+	pthread_t thread;
+	size_t used;
+
+	memset(stack, MARK, STACK);
+	pthread_attr_init(&attributes);
+	CHECK(pthread_attr_setstack(&attributes, stack, STACK) == 0);
+	CHECK(pthread_create(&thread, &attributes, function, NULL) == 0);
+	pthread_join(thread, NULL);
+	used = stack_used(stack);
+	munmap(stack, STACK);
+	return used;
+}
+
+/* Reports what each sort of verb needs more than a thread that calls none. */
+static void stacks(const char *argument)
+{
+	size_t nothing = stack_of(no_verb);
+
+	word_store(0, stack_of(first_verbs) - nothing);
+	word_store(1, stack_of(next_verbs) - nothing);
+	if (!strcmp(argument, "limited"))
+		word_store(2, stack_of(refused_verb) - nothing);
+}
+
+/* In 16 KB, of which the thread's own data take a part, there is room for the verbs. */
+static void *all_verbs(void *argument)
+{
+	first_verbs(NULL);
+	next_verbs(NULL);
+	return refused_verb(NULL);
+}
+
+static void small_stack(const char *argument)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+
+	pthread_attr_init(&attributes);
+	CHECK(pthread_attr_setstacksize(&attributes, 16384) == 0);
+	CHECK(pthread_create(&thread, &attributes, all_verbs, NULL) == 0);
+	pthread_join(thread, NULL);
+	CHECK(used(KIND_qp) == LIMIT);
+}
+
 static const struct scenario scenarios[] = {
+	{ "interrupted_start", interrupted_start },
+	{ "cancelled", cancelled },
+	{ "replaced_while_changed", replaced_while_changed },
+	{ "request_without_memory", request_without_memory },
+	{ "stacks", stacks },
+	{ "small_stack", small_stack },
 	{ "ends", ends },
 	{ "jumps", jumps },
 	{ "jumps_nested", jumps_nested },
@@ -193,6 +433,25 @@ static const struct scenario scenarios[] = {
 	{ "interrupted_open", interrupted_open },
 	{ 0 },
 };
+
+/* The library needs little more stack than the verbs themselves. */
+static void stack_depth(const char *settings)
+{
+	uint64_t bare[2];
+
+	words_clear();
+	shm_remove();
+	spawn_bare("stacks", "");
+	bare[0] = word_load(0);
+	bare[1] = word_load(1);
+	spawn("stacks:limited", settings);
+	printf("stack: first verb %llu, bare %llu; next %llu, bare %llu; refused %llu\n",
+	       (unsigned long long)word_load(0), (unsigned long long)bare[0],
+	       (unsigned long long)word_load(1), (unsigned long long)bare[1],
+	       (unsigned long long)word_load(2));
+	for (unsigned i = 0; i < 3; i++)
+		CHECK(word_load(i) < 8192, "%u", i);
+}
 
 static void driver(void)
 {
@@ -203,6 +462,23 @@ static void driver(void)
 	};
 
 	cases_at_once();
+	CASE("stack_depth") {
+		stack_depth("LIMITS=process:qp=10");
+		stack_depth("LIMITS=process:qp=10\nLOG_LEVEL=DEBUG");
+		stack_depth("LIMITS=process:qp=10;host:qp=10;device:rxe0:qp=10\nLOG_FILE_PATH=stderr");
+	}
+	CASE("interrupted_start")
+		spawn("interrupted_start", "TRANSPORT=lease");
+	CASE("cancelled:rdma_create_id")
+		spawn("cancelled:rdma_create_id", "");
+	CASE("cancelled:ibv_open_device")
+		spawn("cancelled:ibv_open_device", "");
+	CASE("replaced_while_changed")
+		spawn("replaced_while_changed", "");
+	CASE("request_without_memory")
+		spawn("request_without_memory", "");
+	CASE("small_stack")
+		spawn("small_stack", "LIMITS=process:qp=10");
 	CASE("ends_empty")
 		after_destructors("ends:empty");
 	CASE("ends_holding")
