@@ -27,7 +27,7 @@ enum {
 	PATIENCE_MS = 1000,	  /* for a collector that is being started again */
 	HELLO_PATIENCE_MS = 5000, /* for one that is there and slow, once in a process's life */
 	SILENCE_MS = 1000,	  /* for so long after it did not answer, nobody asks again */
-	ROUNDS_MAX = 1000,	  /* of asking for one charge, while others take what was given */
+	ROUNDS_LEAST = 1000,	  /* of asking for one charge, while others take what was given; */
 	PAGE = 4096,
 	FD_FLOOR = 48,		  /* a number that programs do not expect to get, and in the first
 				   table of 64 that every process has */
@@ -293,6 +293,7 @@ static __attribute__((noinline, cold)) int grow(struct ledger *ledger, unsigned 
 	struct proto_need request;
 	struct proto_give answer;
 	const char *obstacle = NULL;
+	uint64_t until = now_ns() + PATIENCE_MS * 1000000ull; /* and for that long */
 	sigset_t signals;
 	int result = 0, saved = errno;
 
@@ -300,7 +301,9 @@ static __attribute__((noinline, cold)) int grow(struct ledger *ledger, unsigned 
 	lock_acquire(&lease->asking);
 	for (unsigned round = 0; !take(lease, device, cost); round++) {
 		question(ledger, device, cost, 0, &request);
-		result = round < ROUNDS_MAX ? need(ledger, &request, &answer, &obstacle) : -EPROTO;
+		result = round < ROUNDS_LEAST || now_ns() < until ?
+				 need(ledger, &request, &answer, &obstacle) :
+				 -EPROTO;
 		if (result < 0 || !lease_number_is_good(&answer)) {
 			result = unanswered(&request, result, obstacle, ret_refusal);
 			break;
