@@ -825,8 +825,8 @@ static void answer_EVENTS(struct collector *collector, const struct request *req
 	const struct proto_event *event;
 
 	guards_listen(collector);
-	event = events_from(&collector->events, 0);
-	for (; event; event = events_from(&collector->events, event->sequence + 1))
+	event = events_first(&collector->events);
+	for (; event; event = events_next(&collector->events, event))
 		if (event_is_chosen(&choose, event))
 			server_row(request, event);
 	if (choose.flags & CHOOSE_FOLLOW)
@@ -835,17 +835,30 @@ static void answer_EVENTS(struct collector *collector, const struct request *req
 		server_end(request);
 }
 
+static bool is_admin(const struct collector *collector, const struct request *request)
+{
+	const struct policy *policy = collector->effective;
+
+	return server_is_admin(request, policy->admin_group[0] ? &policy->admin_gid : NULL);
+}
+
 static void answer_EXPLAIN(struct collector *collector, const struct request *request)
 {
 	const struct proto_ask *ask = request->body;
 	pid_t pid = ask->pid ? ask->pid : request->pid;
 	int member = members_of_pid(&collector->members, pid);
-	struct proto_explanation explanation = { .registered = member >= 0 };
+	struct proto_explanation explanation = { 0 };
 	const struct proto_event *event = NULL;
 	const struct policy_rule *rule;
 	struct subject subject;
 	int result = subject_of_process(&subject, pid);
+	bool foreign = (result < 0 || subject.policy.uid != request->uid) &&
+		       !is_admin(collector, request);
 
+	/* Who it is, where it runs, and even that it exists is its user's affair. Events are
+	 * everybody's. */
+	if (foreign)
+		result = -EPERM;
 	guards_listen(collector);
 	if (ask->number)
 		event = events_numbered(&collector->events, pid, ask->number);
@@ -855,7 +868,10 @@ static void answer_EXPLAIN(struct collector *collector, const struct request *re
 		return;
 	}
 	if (result < 0 && !event) {
-		server_fail(request, result, "there is no process %d", (int)pid);
+		server_fail(request, result,
+			    foreign ? "process %d: only its user, root and administrators may ask" :
+				      "there is no process %d",
+			    (int)pid);
 		return;
 	}
 	if (event) {
@@ -865,6 +881,7 @@ static void answer_EXPLAIN(struct collector *collector, const struct request *re
 	}
 	if (result == 0) {
 		explanation.alive = 1;
+		explanation.registered = member >= 0;
 		rule = policy_match(collector->effective, &subject.policy);
 		explanation.uid = subject.policy.uid;
 		explanation.gid = subject.policy.gid;
@@ -918,7 +935,7 @@ void answer(void *closure, const struct request *request)
 	/* Who has just ended must not count any more for those that ask now. */
 	collector_dispatch(collector);
 	if (request->message->access == ACCESS_ADMIN &&
-	    !server_is_admin(request, collector->effective->admin_group)) {
+	    !is_admin(collector, request)) {
 		server_fail(
 			request, -EPERM,
 			"%s is for root, the collector's own user and members of its admin group",

@@ -829,13 +829,13 @@ void guards_close(struct guards *guards)
 /* Registered processes number what happens to them; of others, what is remembered counts. */
 static uint64_t event_number(struct collector *collector, pid_t pid)
 {
-	const struct proto_event *event = events_from(&collector->events, 0);
+	const struct proto_event *event = events_first(&collector->events);
 	int member = members_of_pid(&collector->members, pid);
 	uint64_t highest = 0;
 
 	if (member >= 0)
 		return ++collector->books.file->member[member].refusals;
-	for (; event; event = events_from(&collector->events, event->sequence + 1))
+	for (; event; event = events_next(&collector->events, event))
 		if (event->pid == pid && event->number > highest)
 			highest = event->number;
 	return highest + 1;

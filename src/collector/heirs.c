@@ -22,7 +22,7 @@
 enum {
 	BUCKETS = 1024,
 	NOBODY = -1,
-	USER_MOST = 1 << 16,   /* descriptors of one user that a pass looks at */
+	USER_MOST = 1 << 14,   /* descriptors of one user that a pass looks at */
 	PROCESS_MOST = 4096,   /* of a living member, or of another user's process for root */
 	LOOKS_AT_ONCE = 16,    /* between two looks at the clock */
 };

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -554,6 +553,7 @@ static void wait_for_next(struct connection *connection)
 
 	unpark(connection);
 	connection->input = 0;
+	connection->ticket = 0;
 	connection->deadline = 0;
 	if (epoll_ctl(server->epoll, EPOLL_CTL_ADD, connection->fd, &event)) {
 		connection_free(connection);
@@ -751,23 +751,21 @@ static int on_client(sd_event_source *source, int listener, uint32_t events, voi
 	return 0;
 }
 
-bool server_is_admin(const struct request *request, const char *group)
+bool server_is_admin(const struct request *request, const gid_t *group)
 {
-	struct group *entry;
 	gid_t groups[256];
 	socklen_t size = sizeof(groups);
 
 	if (request->uid == 0 || request->uid == geteuid())
 		return true;
-	entry = group[0] ? getgrnam(group) : NULL;
-	if (!entry)
+	if (!group)
 		return false;
-	if (request->gid == entry->gr_gid)
+	if (request->gid == *group)
 		return true;
 	if (getsockopt(request->fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size))
 		return false;
 	for (unsigned i = 0; i < size / sizeof(groups[0]); i++)
-		if (groups[i] == entry->gr_gid)
+		if (groups[i] == *group)
 			return true;
 	return false;
 }
@@ -836,21 +834,28 @@ static int place_check(const char *path, char problem[SERVER_PROBLEM])
  * may be longer than the socket's own. */
 static int bind_beside(int socket, int directory, char ret_name[16])
 {
+	/* Everybody may connect. The mode comes with the name: a chmod would follow a link that
+	 * somebody put there meanwhile. */
+	mode_t before = umask(0111);
+	int result = -EADDRINUSE;
+
 	for (int attempt = 0; attempt < 8; attempt++) {
 		struct sockaddr_un there = { .sun_family = AF_UNIX };
 		uint32_t number;
 
-		if (getrandom(&number, sizeof(number), 0) != sizeof(number))
-			return -EIO;
+		if (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
+			result = -EIO;
+			break;
+		}
 		snprintf(ret_name, 16, ".rdma%08x", number);
 		snprintf(there.sun_path, sizeof(there.sun_path), "/proc/self/fd/%d/%s", directory,
 			 ret_name);
-		if (!bind(socket, (struct sockaddr *)&there, sizeof(there)))
-			return 0;
-		if (errno != EADDRINUSE)
-			return -errno;
+		result = bind(socket, (struct sockaddr *)&there, sizeof(there)) ? -errno : 0;
+		if (result != -EADDRINUSE)
+			break;
 	}
-	return -EADDRINUSE;
+	umask(before);
+	return result;
 }
 
 /* A file or a directory may be dear to somebody, and is kept beside the socket. */
@@ -887,7 +892,7 @@ static int listen_at(struct server *server, int directory, const char *name, enu
 	result = bind_beside(server->fd, directory, temporary);
 	if (result < 0)
 		return result;
-	if (!fchmodat(directory, temporary, 0666, 0) && !listen(server->fd, BACKLOG) &&
+	if (!listen(server->fd, BACKLOG) &&
 	    !renameat2(directory, temporary, directory, name, how[old]) &&
 	    !fstatat(directory, name, &server->place, AT_SYMLINK_NOFOLLOW)) {
 		if (old == PLACE_PLANTED)

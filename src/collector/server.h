@@ -73,7 +73,8 @@ typedef bool server_filter(const void *request_body, const void *body);
 void server_publish(struct server *server, enum message type, const void *body,
 		    server_filter *wants);
 
-/* Whether the client may change things: root, the collector's own user, or of the group. */
-bool server_is_admin(const struct request *request, const char *group);
+/* Whether the client may change things: root, the collector's own user, or of the group (NULL:
+ * there is none). */
+bool server_is_admin(const struct request *request, const gid_t *group);
 
 #endif
