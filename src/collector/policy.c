@@ -274,6 +274,8 @@ static int overlay(struct policy *policy, const struct policy *over)
 	text_overlay(policy->socket, sizeof(policy->socket), over->socket);
 	text_overlay(policy->state, sizeof(policy->state), over->state);
 	text_overlay(policy->admin_group, sizeof(policy->admin_group), over->admin_group);
+	if (over->admin_group[0])
+		policy->admin_gid = over->admin_gid;
 	if (over->guard_writes != POLICY_SWITCH_UNSPOKEN)
 		policy->guard_writes = over->guard_writes;
 	result = limits_overlay(&policy->host, &over->host);
@@ -539,12 +541,28 @@ static bool container_of_name(struct span name, struct span *ret_container)
 	       between(name, "machine-", ".scope", ret_container);
 }
 
-/* Slurm's job_N anywhere, and the name below one of the places that PBS has. */
+/* Whether a name stands where Slurm has its jobs: /slurm/uid_N/, /slurm_NODE/uid_N/ or, with the
+ * unified hierarchy, /system.slice/slurmstepd.scope/ and NODE_slurmstepd.scope/. */
+static bool is_place_of_slurm(const char *cgroup, struct span name)
+{
+	char above[POLICY_PATH];
+
+	if ((size_t)(name.text - cgroup) >= sizeof(above))
+		return false;
+	snprintf(above, sizeof(above), "%.*s", (int)(name.text - cgroup), cgroup);
+	return !fnmatch("/slurm/uid_*/", above, FNM_PATHNAME) ||
+	       !fnmatch("/slurm_*/uid_*/", above, FNM_PATHNAME) ||
+	       !fnmatch("/system.slice/slurmstepd.scope/", above, FNM_PATHNAME) ||
+	       !fnmatch("/system.slice/*_slurmstepd.scope/", above, FNM_PATHNAME);
+}
+
+/* Slurm's job_N, and the name below one of the places that PBS has. */
 static bool job_of_name(const char *cgroup, struct span name, struct span *ret_job)
 {
 	static const char *const pbs[] = { "/pbs_jobs.service/jobid/", "/pbs_jobs.service/jobs/" };
 
-	if (between(name, "job_", "", ret_job) && consists_of(*ret_job, "0123456789"))
+	if (between(name, "job_", "", ret_job) && consists_of(*ret_job, "0123456789") &&
+	    is_place_of_slurm(cgroup, name))
 		return true;
 	*ret_job = name;
 	for (size_t i = 0; i < sizeof(pbs) / sizeof(pbs[0]); i++)
@@ -616,7 +634,7 @@ const struct policy_rule *policy_match(const struct policy *policy,
 	const char *cgroup = subject->cgroup ? subject->cgroup : "";
 	char container[2 * POLICY_NAME], job[POLICY_NAME];
 
-	policy_labels(cgroup, container, job);
+	policy_labels(subject->rooted ? subject->rooted : cgroup, container, job);
 	for (const struct policy_rule *rule = policy->rules; rule; rule = rule->next)
 		if (ids_have(&rule->uid, subject->uid) && groups_match(&rule->gid, subject) &&
 		    glob_matches(rule->cgroup, cgroup) &&

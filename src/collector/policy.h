@@ -89,6 +89,7 @@ struct policy {
 	char socket[POLICY_PATH]; /* "" = not said, and so on */
 	char state[POLICY_PATH];
 	char admin_group[POLICY_NAME];
+	uint32_t admin_gid; /* of it; looked up once, since that may ask the network */
 };
 
 /* What the kernel says of a process. */
@@ -98,6 +99,8 @@ struct policy_subject {
 	unsigned groups; /* supplementary */
 	const gid_t *group;
 	const char *cgroup; /* in the unified hierarchy, or the first of a v1 one; NULL = unknown */
+	/* The beginning of it whose names only root can have given, for labels; NULL = all of it. */
+	const char *rooted;
 };
 
 struct policy *policy_new(void);

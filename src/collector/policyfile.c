@@ -425,8 +425,7 @@ static int parse_path(struct reader *reader, const struct key *key, char *value)
 
 static int parse_group(struct reader *reader, const struct key *key, char *value)
 {
-	uint32_t id;
-	int result = name_resolve(reader, "group", group_find, value, &id);
+	int result = name_resolve(reader, "group", group_find, value, &reader->policy->admin_gid);
 
 	return result < 0 ? result : parse_text(reader, key, value);
 }

@@ -4,11 +4,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+
+#define CGROUPS "/sys/fs/cgroup"
 
 static ssize_t proc_read(pid_t pid, const char *name, char *text, size_t size)
 {
@@ -26,13 +32,64 @@ static ssize_t proc_read(pid_t pid, const char *name, char *text, size_t size)
 	return length;
 }
 
+static bool is_roots(int directory)
+{
+	struct stat status;
+
+	return !fstat(directory, &status) && status.st_uid == 0 && !(status.st_mode & 022);
+}
+
+void subject_rooted(const char *hierarchy, const char *cgroup, char ret_rooted[SUBJECT_CGROUP])
+{
+	int directory = open(hierarchy, O_PATH | O_DIRECTORY | O_CLOEXEC), below;
+	char name[NAME_MAX + 1];
+	size_t used = 0;
+
+	while (directory >= 0 && cgroup[0] == '/' && is_roots(directory)) {
+		size_t length = strcspn(cgroup + 1, "/");
+
+		if (!length || length >= sizeof(name) || used + length + 2 > SUBJECT_CGROUP)
+			break;
+		snprintf(name, sizeof(name), "%.*s", (int)length, cgroup + 1);
+		below = strcmp(name, "..") ? openat(directory, name,
+						    O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) :
+					     -1;
+		close(directory);
+		directory = below;
+		if (directory < 0)
+			break;
+		memcpy(ret_rooted + used, cgroup, length + 1);
+		used += length + 1;
+		cgroup += length + 1;
+	}
+	if (directory >= 0)
+		close(directory);
+	ret_rooted[used] = '\0';
+}
+
+/* Where the hierarchy is that a line NUMBER:CONTROLLERS:PATH is about. */
+static void hierarchy_of(const char *controllers, char ret[PATH_MAX])
+{
+	struct statfs where;
+
+	if (strncmp(controllers, "name=", 5) == 0)
+		controllers += 5;
+	if (controllers[0])
+		snprintf(ret, PATH_MAX, CGROUPS "/%s", controllers);
+	else if (!statfs(CGROUPS, &where) && where.f_type == CGROUP2_SUPER_MAGIC)
+		snprintf(ret, PATH_MAX, CGROUPS);
+	else
+		snprintf(ret, PATH_MAX, CGROUPS "/unified");
+}
+
 /* The path in the unified hierarchy if that is used, otherwise the first of the others
  * that says more than "/". Lines are NUMBER:CONTROLLERS:PATH. */
 static void cgroup_read(struct subject *subject, pid_t pid)
 {
-	char text[16384], *line, *rest = text;
+	char text[16384], hierarchy[PATH_MAX] = CGROUPS, *line, *rest = text;
 
 	strcpy(subject->cgroup, "/");
+	subject->rooted[0] = '\0';
 	if (proc_read(pid, "cgroup", text, sizeof(text)) <= 0)
 		return;
 	while ((line = strsep(&rest, "\n"))) {
@@ -41,17 +98,22 @@ static void cgroup_read(struct subject *subject, pid_t pid)
 		path = path ? strchr(path + 1, ':') : NULL;
 		if (!path || !strcmp(path, ":/"))
 			continue;
-		if (!strncmp(line, "0::", 3) || !strcmp(subject->cgroup, "/"))
+		if (!strncmp(line, "0::", 3) || !strcmp(subject->cgroup, "/")) {
 			snprintf(subject->cgroup, sizeof(subject->cgroup), "%s", path + 1);
+			*path = '\0';
+			hierarchy_of(strchr(line, ':') + 1, hierarchy);
+		}
 	}
+	subject_rooted(hierarchy, subject->cgroup, subject->rooted);
 }
 
 static void complete(struct subject *subject, pid_t pid)
 {
 	subject->policy.group = subject->group;
 	subject->policy.cgroup = subject->cgroup;
+	subject->policy.rooted = subject->rooted;
 	cgroup_read(subject, pid);
-	policy_labels(subject->cgroup, subject->container, subject->job);
+	policy_labels(subject->rooted, subject->container, subject->job);
 }
 
 void subject_of_peer(struct subject *subject, int connection, pid_t pid, uid_t uid, gid_t gid)

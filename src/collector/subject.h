@@ -11,9 +11,17 @@ struct subject {
 	struct policy_subject policy; /* its pointers lead into this structure */
 	gid_t group[SUBJECT_GROUPS];
 	char cgroup[SUBJECT_CGROUP];
+	char rooted[SUBJECT_CGROUP];
 	char container[2 * POLICY_NAME];
 	char job[POLICY_NAME];
 };
+
+/*
+ * The beginning of a cgroup's path whose names only root can have given: up to the first directory
+ * below `hierarchy` that belongs to another user, or that others may write to. Who is given a
+ * cgroup can make others below it, and call them what he likes.
+ */
+void subject_rooted(const char *hierarchy, const char *cgroup, char ret_rooted[SUBJECT_CGROUP]);
 
 /* The process at the other end of a connection, with the credentials it connected with. */
 void subject_of_peer(struct subject *subject, int connection, pid_t pid, uid_t uid, gid_t gid);

@@ -256,6 +256,7 @@ static void uncovered(void)
 	CHECK(events(EVENT_UNCOVERED, bare).count == 1);
 	/* Another policy is another tenant. */
 	collector_policy("");
+	CHECK(collector_call(MESSAGE_REPLACE, NULL, NULL) == 0);
 	EVENTUALLY(!strcmp(collector_process(bare).tenant, "default"));
 	CHECK(collector_process(bare).flags & ROW_UNCOVERED);
 	EVENTUALLY(collector_tenant("default").kernel[KIND_pd] == 1);
@@ -432,7 +433,7 @@ static void drift_and_audit(void)
 	kernel_set(socket_row, KIND_qp, 4);
 	wait_seconds(3 * SAMPLE);
 	CHECK(drifts(socket, KIND_qp, 0) && drifts(audit, KIND_qp, 0));
-	collector_policy("[tenant default]\nqp = 100\n");
+	collector_policy("[tenant default]\nqp = 100\nmode = enforce\n");
 	EVENTUALLY(drifts(socket, KIND_qp, 2));
 	/* It was granted one of its three, and more than that is not in the books. */
 	EVENTUALLY(drifts(audit, KIND_qp, 2));

@@ -449,6 +449,13 @@ static void labels(void)
 		{ "/system.slice/slurmstepd.scope/job_7/step_0/user/task_0", "", "7" },
 		{ "/slurm/uid_1000/job_42/docker/" ID "/job_9", ID, "42" },
 		{ "/slurm/uid_1000/job_42/step_0/job_43", "", "42" },
+		{ "/slurm_node7/uid_1000/job_42", "", "42" },
+		{ "/system.slice/node7_slurmstepd.scope/job_7", "", "7" },
+		/* Only where Slurm makes them. */
+		{ "/job_42", "", "" },
+		{ "/system.slice/web.service/job_42", "", "" },
+		{ "/x/slurm/uid_1000/job_42", "", "" },
+		{ "/system.slice/web.service/slurmstepd.scope/job_42", "", "" },
 		{ "/slurm/uid_1000/job_42x", "", "" },
 		{ "/slurm/uid_1000/job_", "", "" },
 		{ "/pbs_jobs.service/jobid/123.head/x", "", "123.head" },
@@ -471,7 +478,7 @@ static void labels(void)
 	memcpy(deep, "/lxc.payload.", 13);
 	policy_labels(deep, container, job);
 	CHECK(strlen(container) == sizeof(container) - 1);
-	memcpy(deep, "/xxxxxxx/job_", 13);
+	memcpy(deep, "/slurm/uid_1/job_", 17);
 	policy_labels(deep, container, job);
 	CHECK(strlen(job) == sizeof(job) - 1);
 }
@@ -523,8 +530,8 @@ static void matching(void)
 	belongs(policy, 1, 1, "/exact", "exact");
 	belongs(policy, 1, 1, "/exact/below", "default");
 	belongs(policy, 1, 1, "/a\\x2db", "escaped");
-	belongs(policy, 1, 1, "/slurm/job_41", "job");
-	belongs(policy, 1, 1, "/slurm/job_14", "default");
+	belongs(policy, 1, 1, "/slurm/uid_1/job_41", "job");
+	belongs(policy, 1, 1, "/slurm/uid_1/job_14", "default");
 	belongs(policy, 1, 1, "/docker/" ID, "boxed");
 	belongs(policy, 1, 1, "/docker/" OTHER_ID, "any-box");
 	belongs(policy, 60, 1, "/", "rest");

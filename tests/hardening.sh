@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What compiler and linker were asked for is in the programs and the library, and the units keep
+# the programs to what they need.
+# usage: tests/hardening.sh [--list | --only CASE]
+# shellcheck disable=SC2317 # functions that run_cases calls
+set -euo pipefail
+build=${BUILD_DIRECTORY:-$(cd "$(dirname "$0")/.." && pwd)/build}
+source_directory=$(cd "$(dirname "$0")/.." && pwd)
+command -v readelf >/dev/null || { echo "skipped: readelf is not installed"; exit 77; }
+# shellcheck source=tests/cases.sh
+. "$(dirname "$0")/cases.sh"
+
+# shown FILE PATTERN: readelf tells that of the file
+shown() {
+	readelf -hldsW "$build/$1" >"$work/elf" && grep -qE "$2" "$work/elf"
+}
+
+binaries() {
+	local file
+
+	for file in librdma_intercept.so collector_server rdma_intercept rdma_monitor; do
+		[ -e "$build/$file" ] || { skip_part "$file was not built"; continue; }
+		check "$file: tables are read-only" shown "$file" GNU_RELRO
+		check "$file: bound at the start" shown "$file" 'BIND_NOW|FLAGS.* NOW'
+		check "$file: the stack cannot be executed" shown "$file" 'GNU_STACK.* RW '
+		check "$file: position independent" shown "$file" 'Type: *DYN'
+		check "$file: stack protector" shown "$file" __stack_chk_fail
+		check "$file: sizes are checked" shown "$file" '__[a-z]+_chk@'
+	done
+}
+
+units() {
+	local unit key
+
+	for unit in collector_server rdma_monitor; do
+		for key in SystemCallFilter UMask MemoryMax TasksMax NoNewPrivileges CapabilityBoundingSet; do
+			check "$unit: $key" grep -q "^$key=." "$source_directory/packaging/$unit.service"
+		done
+		if command -v systemd-analyze >/dev/null; then
+			check "$unit: systemd understands it" understood "$unit"
+		fi
+	done
+}
+
+# Programs may not be installed here; everything else that systemd says is a fault.
+understood() {
+	systemd-analyze verify --man=no "$build/packaging/$1.service" 2>&1 |
+		grep "$1.service" | grep -vE 'is not executable|not found|No such file' >"$work/said" || true
+	cat "$work/said"
+	[ ! -s "$work/said" ]
+}
+
+run_cases "binaries units" "$@"
