@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum log_level { LOG_OFF, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
@@ -41,6 +42,16 @@ static inline bool log_wants(const struct log *log, enum log_level level)
 void log_write(const struct log *log, enum log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void log_vwrite(const struct log *log, enum log_level level, const char *format, va_list arguments);
+
+/* A line that may come often: once in LOG_SELDOM_SECONDS, with the number of those left out. One
+ * struct for each place that writes, zero at first; for programs of one thread. */
+enum { LOG_SELDOM_SECONDS = 10 };
+struct log_seldom {
+	uint64_t next_s; /* CLOCK_MONOTONIC */
+	uint64_t left_out;
+};
+void log_seldom(const struct log *log, struct log_seldom *seldom, enum log_level level,
+		const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* One bare line on stderr, for the few that a user must see. */
 void log_stderr(const char *format, ...) __attribute__((format(printf, 1, 2)));

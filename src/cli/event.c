@@ -58,14 +58,17 @@ enum { RINGS = sizeof(rings) / sizeof(rings[0]) };
 static void sentence_show(const struct form *form, const void *field, struct cell *ret_cell)
 {
 	const struct event *event = field;
-	char used[AMOUNT_TEXT], wanted[AMOUNT_TEXT], limit[AMOUNT_TEXT];
+	char used[AMOUNT_TEXT], wanted[AMOUNT_TEXT], limit[AMOUNT_TEXT], times[48] = "";
 
+	if (event->given.count > 1)
+		snprintf(times, sizeof(times), "%" PRIu64 " times, the last: ", event->given.count);
 	if (!event->kind) {
-		cell_print(ret_cell, NULL, "%s%s%s", event->given.text,
+		cell_print(ret_cell, NULL, "%s%s%s%s", times, event->given.text,
 			   *event->id ? ", event " : "", event->id);
 		return;
 	}
-	cell_print(ret_cell, NULL, "%s%s%s used %s/%s, wanted %s more, limit of the %s%s, event %s",
+	cell_print(ret_cell, NULL,
+		   "%s%s%s%s used %s/%s, wanted %s more, limit of the %s%s, event %s", times,
 		   event->given.text, *event->given.text ? ": " : "", event->kind,
 		   amount_text(&event->used, used), amount_text(&event->limit, limit),
 		   amount_text(&event->wanted, wanted), event->scope,
@@ -77,6 +80,7 @@ static const struct form form_sentence = { .show = sentence_show };
 const struct column event_columns[] = {
 	COLUMN(struct event, given.sequence, "sequence", NULL, form_count),
 	COLUMN(struct event, given.time_ns, "time", "time", form_time, .least = 19),
+	COLUMN(struct event, given.count, "count", NULL, form_count),
 	COLUMN(struct event, given.type, "type", "event", form_type, .least = 13),
 	COLUMN(struct event, given.tenant, "tenant", "tenant", form_text, .least = 12),
 	COLUMN(struct event, given.pid, "pid", "pid", form_pid, .least = 7),

@@ -16,6 +16,7 @@ enum {
 	SHARE_OF_TABLE = 2,  /* a user other than root gets no more of one that is getting full */
 	ORPHAN_US = 1000000, /* how often orphans are looked for, */
 	SOON_US = 20000,     /* and while the kernel may be clearing up after them */
+	SEARCH_NS = 500000,  /* of searching, before others are served */
 };
 
 /* Whether an event is among those that a client chose. */
@@ -49,6 +50,7 @@ static void answer_PING(struct collector *collector, const struct request *reque
 		.processes = collector->books.members_count,
 		.leases = collector->books.leases_count,
 		.reloads = collector->reloads,
+		.searches = members_passes(&collector->members),
 		.version = COLLECTOR_VERSION,
 	};
 
@@ -129,6 +131,31 @@ static uint64_t orphans_due(const struct collector *collector)
 	return due > now ? due - now : 0;
 }
 
+/* As the turns of requests: the two alternate. */
+static void search_await(struct collector *collector)
+{
+	if (!members_are_sought(&collector->members) ||
+	    sd_event_source_get_enabled(collector->search_turn, NULL) > 0)
+		return;
+	sd_event_source_set_time_relative(collector->search_turn, 0);
+	sd_event_source_set_enabled(collector->search_turn, SD_EVENT_ONESHOT);
+}
+
+void collector_search(struct collector *collector)
+{
+	unsigned pages = collector->members.pages;
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (members_search(&collector->members, (uint64_t)now.tv_sec * 1000000000u +
+							(uint64_t)now.tv_nsec + SEARCH_NS))
+		server_resume(collector->server);
+	/* What a member holds is known again, and with it what can be taken back. */
+	if (collector->members.pages != pages)
+		grants_enforce(&collector->books);
+	search_await(collector);
+}
+
 void collector_dispatch(struct collector *collector)
 {
 	unsigned before = collector->members.orphaned;
@@ -139,6 +166,7 @@ void collector_dispatch(struct collector *collector)
 	/* Who comes and goes must not put off the next look. */
 	if (collector->members.orphans && orphans_due(collector) > (soon ? SOON_US : ORPHAN_US))
 		orphans_await(collector, soon);
+	search_await(collector);
 }
 
 void collector_orphans(struct collector *collector)
@@ -147,6 +175,7 @@ void collector_orphans(struct collector *collector)
 
 	if (collector->members.orphans)
 		orphans_await(collector, soon);
+	search_await(collector);
 }
 
 static void answer_HELLO(struct collector *collector, const struct request *request)
@@ -275,6 +304,22 @@ static void refused(struct collector *collector, const struct request *request, 
 	collector_event(collector, &event);
 }
 
+/*
+ * Whether a search may still show that a refusal is wrong: of what members that have ended held,
+ * or of credit that living ones do not use. What began to be sought later does not count, so that
+ * a request is not kept for ever.
+ */
+static bool is_kept(struct collector *collector, const struct request *request, unsigned lease,
+		    const struct ledger_refusal *refusal)
+{
+	uint64_t ticket = request->ticket ? request->ticket : members_sought(&collector->members);
+	int tenant = (int)collector->books.view[lease].tenant;
+
+	if (refusal->scope == SCOPE_HOST || refusal->scope == SCOPE_DEVICE)
+		tenant = -1;
+	return members_await(&collector->members, tenant, ticket) && server_hold(request, ticket);
+}
+
 static void answer_NEED(struct collector *collector, const struct request *request)
 {
 	struct proto_need asked = *(const struct proto_need *)request->body;
@@ -308,9 +353,10 @@ static void answer_NEED(struct collector *collector, const struct request *reque
 	memcpy(need.kind, asked.kind, sizeof(need.kind));
 	memcpy(need.total, asked.total, sizeof(need.total));
 	memcpy(need.wanted, asked.wanted, sizeof(need.wanted));
-	if (grants_need(&collector->books, &need, &refusal) == LEDGER_REFUSED)
-		refused(collector, request, (unsigned)lease, &refusal);
-	else
+	if (grants_need(&collector->books, &need, &refusal) == LEDGER_REFUSED) {
+		if (!is_kept(collector, request, (unsigned)lease, &refusal))
+			refused(collector, request, (unsigned)lease, &refusal);
+	} else
 		server_reply(request, 0, &(struct proto_give){ .lease = (uint32_t)lease }, NULL, 0);
 }
 
@@ -777,8 +823,8 @@ static void answer_EVENTS(struct collector *collector, const struct request *req
 	const struct proto_event *event;
 
 	guards_listen(collector);
-	event = events_from(&collector->events, 0);
-	for (; event; event = events_from(&collector->events, event->sequence + 1))
+	event = events_first(&collector->events);
+	for (; event; event = events_next(&collector->events, event))
 		if (event_is_chosen(&choose, event))
 			server_row(request, event);
 	if (choose.flags & CHOOSE_FOLLOW)
@@ -787,17 +833,30 @@ static void answer_EVENTS(struct collector *collector, const struct request *req
 		server_end(request);
 }
 
+static bool is_admin(const struct collector *collector, const struct request *request)
+{
+	const struct policy *policy = collector->effective;
+
+	return server_is_admin(request, policy->admin_group[0] ? &policy->admin_gid : NULL);
+}
+
 static void answer_EXPLAIN(struct collector *collector, const struct request *request)
 {
 	const struct proto_ask *ask = request->body;
 	pid_t pid = ask->pid ? ask->pid : request->pid;
 	int member = members_of_pid(&collector->members, pid);
-	struct proto_explanation explanation = { .registered = member >= 0 };
+	struct proto_explanation explanation = { 0 };
 	const struct proto_event *event = NULL;
 	const struct policy_rule *rule;
 	struct subject subject;
 	int result = subject_of_process(&subject, pid);
+	bool foreign = (result < 0 || subject.policy.uid != request->uid) &&
+		       !is_admin(collector, request);
 
+	/* Who it is, where it runs, and even that it exists is its user's affair. Events are
+	 * everybody's. */
+	if (foreign)
+		result = -EPERM;
 	guards_listen(collector);
 	if (ask->number)
 		event = events_numbered(&collector->events, pid, ask->number);
@@ -807,7 +866,10 @@ static void answer_EXPLAIN(struct collector *collector, const struct request *re
 		return;
 	}
 	if (result < 0 && !event) {
-		server_fail(request, result, "there is no process %d", (int)pid);
+		server_fail(request, result,
+			    foreign ? "process %d: only its user, root and administrators may ask" :
+				      "there is no process %d",
+			    (int)pid);
 		return;
 	}
 	if (event) {
@@ -817,6 +879,7 @@ static void answer_EXPLAIN(struct collector *collector, const struct request *re
 	}
 	if (result == 0) {
 		explanation.alive = 1;
+		explanation.registered = member >= 0;
 		rule = policy_match(collector->effective, &subject.policy);
 		explanation.uid = subject.policy.uid;
 		explanation.gid = subject.policy.gid;
@@ -870,7 +933,7 @@ void answer(void *closure, const struct request *request)
 	/* Who has just ended must not count any more for those that ask now. */
 	collector_dispatch(collector);
 	if (request->message->access == ACCESS_ADMIN &&
-	    !server_is_admin(request, collector->effective->admin_group)) {
+	    !is_admin(collector, request)) {
 		server_fail(
 			request, -EPERM,
 			"%s is for root, the collector's own user and members of its admin group",

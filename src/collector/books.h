@@ -136,6 +136,7 @@ struct member {
 	int lifeline;	 /* the connection of its HELLO; -1 after a restart */
 	uint32_t leases; /* the first, chained */
 	uint32_t next_of_pid;
+	uint8_t seeks;		   /* for the usage page of one that lives */
 	bool orphan;		   /* has ended, but a child still has its descriptors */
 	bool orphan_told;	   /* and everybody knows */
 	uint8_t nothing;	   /* so often in a row the kernel had nothing of it any more */

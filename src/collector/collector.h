@@ -41,7 +41,7 @@ struct collector {
 	unsigned reloads;
 	unsigned policies; /* counts what was put into force */
 	uint64_t started;  /* CLOCK_MONOTONIC, seconds */
-	sd_event_source *orphan_timer, *change_timer, *tenants_watch;
+	sd_event_source *orphan_timer, *change_timer, *tenants_watch, *search_turn;
 };
 
 /* ---- control.c */
@@ -89,6 +89,8 @@ void collector_member_ended(void *closure, unsigned member, enum member_end how)
 /* Takes note of members that have ended, and of orphans that are none any more. */
 void collector_dispatch(struct collector *collector);
 void collector_orphans(struct collector *collector);
+/* A step of the search for heirs and pages. */
+void collector_search(struct collector *collector);
 
 /* The tenant by the rules in force. */
 const char *collector_tenant_name(const struct collector *collector, const struct subject *subject);

@@ -1,44 +1,132 @@
 /* SPDX-License-Identifier: MIT */
-/* The ring of events; see events.h. */
+/* The events that are kept; see events.h. */
 #include "collector/events.h"
 
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 
-static struct proto_event *place(struct events *events, uint64_t sequence)
+enum { REPEATS_WITHIN = 16 }; /* events of the same tenant, since other processes are noisy, too */
+
+static struct kept *at(struct events *events, unsigned place)
 {
-	return &events->kept[sequence % EVENTS_KEPT];
+	return &events->kept[place - 1];
+}
+
+/* The next of a process's numbers, or the same thing without one. Amounts may differ. */
+static bool repeats(const struct proto_event *kept, const struct proto_event *event)
+{
+	return kept->type == event->type && kept->pid == event->pid && kept->kind == event->kind &&
+	       kept->scope == event->scope && kept->own == event->own &&
+	       kept->ring == event->ring && !strcmp(kept->device, event->device) &&
+	       !strcmp(kept->text, event->text) &&
+	       (event->number ? event->number == kept->number + 1 : !kept->number);
+}
+
+/* What the tenant did since anything happened to another: the order among tenants stays. */
+static struct proto_event *repeated(struct events *events, const struct proto_event *event)
+{
+	unsigned place = events->newest;
+
+	for (unsigned i = 0; i < REPEATS_WITHIN && place; i++) {
+		struct kept *kept = at(events, place);
+
+		if (strcmp(kept->event.tenant, event->tenant))
+			return NULL;
+		if (repeats(&kept->event, event))
+			return &kept->event;
+		place = kept->previous;
+	}
+	return NULL;
+}
+
+/* The tenant's share; a free one if it has none. There are as many as events. */
+static unsigned share_of(struct events *events, const char *tenant)
+{
+	unsigned unused = 0;
+
+	for (unsigned i = EVENTS_KEPT; i-- > 0;) {
+		if (!events->share[i].count)
+			unused = i;
+		else if (!strcmp(events->share[i].tenant, tenant))
+			return i;
+	}
+	snprintf(events->share[unused].tenant, sizeof(events->share[unused].tenant), "%s", tenant);
+	return unused;
+}
+
+static unsigned largest_share(const struct events *events)
+{
+	unsigned largest = 0;
+
+	for (unsigned i = 1; i < EVENTS_KEPT; i++)
+		if (events->share[i].count > events->share[largest].count)
+			largest = i;
+	return largest;
+}
+
+/* Takes the oldest of the largest share out, and returns its place. */
+static unsigned place_free(struct events *events)
+{
+	unsigned share = largest_share(events), place = events->oldest;
+	struct kept *kept;
+
+	while (at(events, place)->share != share)
+		place = at(events, place)->next;
+	kept = at(events, place);
+	*(kept->previous ? &at(events, kept->previous)->next : &events->oldest) = kept->next;
+	*(kept->next ? &at(events, kept->next)->previous : &events->newest) = kept->previous;
+	events->share[share].count--;
+	return place;
 }
 
 const struct proto_event *events_add(struct events *events, const struct proto_event *event)
 {
-	struct proto_event *kept;
+	struct proto_event *same = repeated(events, event);
+	uint64_t sequence = same ? same->sequence : ++events->last;
+	uint64_t count = same ? same->count + 1 : 1;
 	struct timespec now;
 
-	if (!events->next)
-		events->next = 1;
-	kept = place(events, events->next);
+	if (!same) {
+		unsigned place = events->count < EVENTS_KEPT ? ++events->count : place_free(events);
+		struct kept *kept = at(events, place);
+
+		*kept = (struct kept){ .previous = events->newest,
+				       .share = share_of(events, event->tenant) };
+		events->share[kept->share].count++;
+		*(events->newest ? &at(events, events->newest)->next : &events->oldest) = place;
+		events->newest = place;
+		same = &kept->event;
+	}
 	clock_gettime(CLOCK_REALTIME, &now);
-	*kept = *event;
-	kept->sequence = events->next++;
-	kept->time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	return kept;
+	*same = *event;
+	same->sequence = sequence;
+	same->count = count;
+	same->time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	return same;
 }
 
-const struct proto_event *events_from(const struct events *events, uint64_t sequence)
+const struct proto_event *events_first(const struct events *events)
 {
-	uint64_t oldest = events->next > EVENTS_KEPT ? events->next - EVENTS_KEPT : 1;
+	return events->oldest ? &events->kept[events->oldest - 1].event : NULL;
+}
 
-	if (sequence < oldest)
-		sequence = oldest;
-	return sequence < events->next ? &events->kept[sequence % EVENTS_KEPT] : NULL;
+const struct proto_event *events_next(const struct events *events, const struct proto_event *event)
+{
+	const struct kept *kept =
+		(const void *)((const char *)event - offsetof(struct kept, event));
+
+	return kept->next ? &events->kept[kept->next - 1].event : NULL;
 }
 
 const struct proto_event *events_numbered(const struct events *events, pid_t pid, uint64_t number)
 {
-	const struct proto_event *found = NULL, *event = events_from(events, 0);
+	const struct proto_event *found = NULL, *event = events_first(events);
 
-	for (; event; event = events_from(events, event->sequence + 1))
-		if (event->pid == pid && event->number == number)
+	for (; event; event = events_next(events, event))
+		if (event->pid == pid && number <= event->number &&
+		    number + event->count > event->number)
 			found = event;
 	return found;
 }

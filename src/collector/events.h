@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The last things that happened, numbered: for who asks later, and for subscribers. */
+/*
+ * The last things that happened, numbered: for who asks later, and for subscribers. Repeats are
+ * one event with a count, and who makes most of the noise loses its own oldest events: a tenant
+ * cannot push out those of others.
+ */
 #ifndef COLLECTOR_EVENTS_H
 #define COLLECTOR_EVENTS_H
 
@@ -9,16 +13,29 @@
 
 enum { EVENTS_KEPT = 1024 };
 
+/* A zeroed one is empty. */
 struct events {
-	uint64_t next; /* sequence of the next one; the first is 1 */
-	struct proto_event kept[EVENTS_KEPT];
+	uint64_t last; /* sequence; the first is 1 */
+	unsigned count;
+	/* In order of their sequence: places, plus one, so that 0 is none. */
+	unsigned oldest, newest;
+	struct kept {
+		struct proto_event event;
+		unsigned next, previous;
+		unsigned share; /* of its tenant */
+	} kept[EVENTS_KEPT];
+	struct share {
+		char tenant[PROTO_NAME];
+		unsigned count;
+	} share[EVENTS_KEPT];
 };
 
-/* Numbers it, notes the time, and keeps it in place of the oldest. */
+/* Numbers it, notes the time, and keeps it; or counts a repeat of what just happened. */
 const struct proto_event *events_add(struct events *events, const struct proto_event *event);
 
-/* The first kept one from that sequence on, or NULL. */
-const struct proto_event *events_from(const struct events *events, uint64_t sequence);
+/* The oldest that is kept, and the one after another; NULL. */
+const struct proto_event *events_first(const struct events *events);
+const struct proto_event *events_next(const struct events *events, const struct proto_event *event);
 
 /* The newest of those of a process with that number (not 0), or NULL. */
 const struct proto_event *events_numbered(const struct events *events, pid_t pid, uint64_t number);

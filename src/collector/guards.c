@@ -811,13 +811,13 @@ void guards_close(struct guards *guards)
 /* Registered processes number what happens to them; of others, what is remembered counts. */
 static uint64_t event_number(struct collector *collector, pid_t pid)
 {
-	const struct proto_event *event = events_from(&collector->events, 0);
+	const struct proto_event *event = events_first(&collector->events);
 	int member = members_of_pid(&collector->members, pid);
 	uint64_t highest = 0;
 
 	if (member >= 0)
 		return ++collector->books.file->member[member].refusals;
-	for (; event; event = events_from(&collector->events, event->sequence + 1))
+	for (; event; event = events_next(&collector->events, event))
 		if (event->pid == pid && event->number > highest)
 			highest = event->number;
 	return highest + 1;
@@ -858,6 +858,7 @@ static void entry_tell(struct collector *collector, const struct guard_entry *en
 
 void guards_listen(struct collector *collector)
 {
+	static struct log_seldom too_fast;
 	struct guards *guards = &collector->guards;
 	struct guard_entry entry;
 	__u64 lost = 0;
@@ -867,9 +868,9 @@ void guards_listen(struct collector *collector)
 	while (monitor_guard_log(&guards->guard, &guards->seen, &lost, &entry))
 		entry_tell(collector, &entry);
 	if (lost)
-		log_write(&collector->log, LOG_WARN,
-			  "%" PRIu64 " refusals of the guard came too fast to be told as events",
-			  (uint64_t)lost);
+		log_seldom(&collector->log, &too_fast, LOG_WARN,
+			   "%" PRIu64 " refusals of the guard came too fast to be told as events",
+			   (uint64_t)lost);
 }
 
 /* ---- describing */

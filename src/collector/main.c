@@ -120,6 +120,12 @@ static int on_orphans(sd_event_source *source, uint64_t now, void *closure)
 	return 0;
 }
 
+static int on_search(sd_event_source *source, uint64_t now, void *closure)
+{
+	collector_search(closure);
+	return 0;
+}
+
 static int on_measure(sd_event_source *source, uint64_t now, void *closure)
 {
 	struct collector *collector = closure;
@@ -209,6 +215,9 @@ static int loop_prepare(struct collector *collector)
 		result = sd_event_add_time_relative(event, &collector->orphan_timer,
 						    CLOCK_MONOTONIC, ORPHAN_US, ACCURACY_US,
 						    on_orphans, collector);
+	if (result >= 0)
+		result = sd_event_add_time_relative(event, &collector->search_turn, CLOCK_MONOTONIC,
+						    0, 1, on_search, collector);
 	if (result >= 0)
 		result = sd_event_add_time_relative(event, &collector->change_timer,
 						    CLOCK_MONOTONIC, 0, 1, on_changed, collector);
@@ -408,6 +417,7 @@ static void stop(struct collector *collector)
 	sd_event_source_disable_unref(collector->orphan_timer);
 	sd_event_source_disable_unref(collector->change_timer);
 	sd_event_source_disable_unref(collector->tenants_watch);
+	sd_event_source_disable_unref(collector->search_turn);
 	sd_event_unref(collector->event);
 }
 

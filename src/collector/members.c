@@ -2,7 +2,6 @@
 /* Registration, death and reunion; see members.h. */
 #include "collector/members.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,6 +18,7 @@
 #include <unistd.h>
 
 #include "collector/grants.h"
+#include "collector/heirs.h"
 #include "ledger/identity.h"
 
 #ifndef SO_PEERPIDFD
@@ -28,18 +28,21 @@
 #define MFD_NOEXEC_SEAL 8U /* Linux 6.3 */
 #endif
 
-#define USAGE_NAME "rdma_intercept_usage"
-
 enum {
 	PAGE = 4096,
 	EVENTS = 64,
+	SEEKS_MOST = 4,	    /* for the page of a member that lives */
 	NOTHING_ENOUGH = 2, /* looks at which the kernel has nothing of an orphan any more */
 };
 
 /* So long the kernel may take to clear up after a process that nobody inherits. */
 #define CLEARING_NS 1000000000u
-/* Searches are not made more often than once in so long. */
+/* Searches for orphans begin once in so long, */
 #define SEARCH_NS 900000000u
+/* or after so many times what the last ones took. */
+#define SEARCH_SHARE 20
+/* So long a start may search before clients are served. */
+#define ATTACH_NS 300000000u
 
 #define STORE(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELAXED)
 
@@ -174,10 +177,10 @@ static int usage_make(const struct usage_page **ret_page, uint64_t *ret_inode)
 	struct stat status;
 	void *page;
 	int result,
-		fd = memfd_create(USAGE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+		fd = memfd_create(MEMBERS_PAGE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 
 	if (fd < 0 && errno == EINVAL)
-		fd = memfd_create(USAGE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		fd = memfd_create(MEMBERS_PAGE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -errno;
 	if (ftruncate(fd, sizeof(struct usage_page)) || fallocate(fd, 0, 0, PAGE) ||
@@ -194,76 +197,6 @@ failed:
 	result = errno ? -errno : -EIO;
 	close(fd);
 	return result;
-}
-
-/* How many descriptors one search looks at: a process may have millions. */
-enum { SEARCH_MOST = 4096 };
-
-/* The file system of all memfds: what else has a page's number is none. */
-static dev_t memfd_device(void)
-{
-	static dev_t device;
-	struct stat status;
-	int fd;
-
-	if (!device) {
-		fd = memfd_create(USAGE_NAME, MFD_CLOEXEC);
-		if (fd >= 0 && !fstat(fd, &status))
-			device = status.st_dev;
-		if (fd >= 0)
-			close(fd);
-	}
-	return device;
-}
-
-/* Opens a process's descriptor if it leads to that page; -1. Its owner may put another file
- * in its place at any moment: so it is looked at through an O_PATH, which opens nothing. */
-static int usage_open(int directory, const char *name, uint64_t inode)
-{
-	int path = openat(directory, name, O_PATH | O_CLOEXEC), fd = -1;
-	struct stat status;
-	char link[40];
-
-	if (path < 0)
-		return -1;
-	if (!fstat(path, &status) && status.st_dev == memfd_device() && status.st_ino == inode &&
-	    status.st_size == sizeof(struct usage_page)) {
-		snprintf(link, sizeof(link), "/proc/self/fd/%d", path);
-		fd = open(link, O_RDONLY | O_CLOEXEC);
-	}
-	close(path);
-	/* One that could be made shorter would be our SIGBUS. */
-	if (fd >= 0 && !(fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK)) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
-
-/* A descriptor of a process that leads to that page; or -1. */
-static int usage_search(pid_t pid, uint64_t inode, unsigned *budget)
-{
-	char path[64], target[64];
-	struct dirent *entry;
-	int found = -1;
-	DIR *directory;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-	directory = opendir(path);
-	while (directory && found < 0 && *budget && (entry = readdir(directory))) {
-		ssize_t length =
-			readlinkat(dirfd(directory), entry->d_name, target, sizeof(target) - 1);
-
-		--*budget;
-		if (length <= 0)
-			continue;
-		target[length] = '\0';
-		if (!strncmp(target, "/memfd:" USAGE_NAME, sizeof("/memfd:" USAGE_NAME) - 1))
-			found = usage_open(dirfd(directory), entry->d_name, inode);
-	}
-	if (directory)
-		closedir(directory);
-	return found;
 }
 
 /* Maps the page behind the descriptor, if there is one, and puts the leases in order. */
@@ -285,75 +218,6 @@ static void usage_attach(struct books *books, unsigned member, int fd)
 }
 
 /* ---- orphans */
-
-static bool has_device_open(pid_t pid, unsigned *budget)
-{
-	static const char devices[] = "/dev/infiniband/";
-	char path[64], target[sizeof(devices)];
-	struct dirent *entry;
-	bool found = false;
-	DIR *directory;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-	directory = opendir(path);
-	while (directory && !found && *budget && (entry = readdir(directory))) {
-		--*budget;
-		found = readlinkat(dirfd(directory), entry->d_name, target, sizeof(target)) >=
-				(ssize_t)sizeof(devices) - 1 &&
-			!memcmp(target, devices, sizeof(devices) - 1);
-	}
-	if (directory)
-		closedir(directory);
-	return found;
-}
-
-/*
- * How many descriptors of a process may be looked at in the search for an heir: all of
- * root's; of the member's own user, what is left of one purse, so that a user cannot make
- * the search long for others; of anybody's else only if the member was root, which may have
- * given up its rights. NULL: none.
- */
-static unsigned *purse_for(const struct book_member *row, uid_t owner, unsigned *of_user,
-			   unsigned *of_others)
-{
-	if (owner && owner == row->uid)
-		return of_user;
-	*of_others = owner ? SEARCH_MOST : UINT32_MAX;
-	return !owner || !row->uid ? of_others : NULL;
-}
-
-/* A process that has inherited a member's descriptors and with them an RDMA device (by
- * fork both go together, since both close at exec): its descriptor of the usage page, to
- * be closed; or -1. *ret_unknown: the search would have been too long. */
-static int heir_search(const struct book_member *row, bool *ret_unknown)
-{
-	unsigned of_user = SEARCH_MOST, of_others, *purse;
-	struct dirent *entry;
-	struct stat status;
-	int found = -1;
-	DIR *processes;
-
-	*ret_unknown = false;
-	if (access("/dev/infiniband", F_OK))
-		return -1;
-	processes = opendir("/proc");
-	while (processes && found < 0 && of_user && (entry = readdir(processes))) {
-		pid_t pid = atoi(entry->d_name);
-
-		if (pid <= 0 || fstatat(dirfd(processes), entry->d_name, &status, 0))
-			continue;
-		purse = purse_for(row, status.st_uid, &of_user, &of_others);
-		found = purse ? usage_search(pid, row->usage_inode, purse) : -1;
-		if (found >= 0 && !has_device_open(pid, purse)) {
-			close(found);
-			found = -1;
-		}
-	}
-	if (processes)
-		closedir(processes);
-	*ret_unknown = found < 0 && !of_user;
-	return found;
-}
 
 static bool holds_something(const struct books *books, unsigned member)
 {
@@ -377,47 +241,48 @@ static enum member_remains remains(const struct members *members, unsigned membe
 				  REMAINS_UNKNOWN;
 }
 
-/* Whether somebody has inherited a member that has ended; if so, its page is known again. */
-static bool has_heir(struct books *books, unsigned member)
-{
-	bool unknown;
-	int fd;
+/* Whether what a member held may outlive it. */
+enum fate {
+	FATE_ENDED,
+	FATE_ORPHANED,
+	FATE_SOUGHT, /* those who may have inherited it are to be searched for */
+};
 
-	if (!books->file->member[member].usage_inode)
-		return false;
-	fd = heir_search(&books->file->member[member], &unknown);
-	/* It costs the user who made the search long, and the life line will tell the end. */
-	if (fd < 0)
-		return unknown;
-	if (books->member[member].usage)
-		close(fd);
-	else
-		usage_attach(books, member, fd);
-	return true;
-}
-
-/*
- * Whether what a member held outlives it. The kernel knows best, if it is watched: it also
- * has what nobody holds, such as a descriptor on its way through a socket. Otherwise those
- * who may have inherited it are searched for.
- */
-static bool is_orphaned(struct members *members, unsigned member, uint64_t since)
+/* The kernel knows best, if it is watched: it also has what nobody holds, such as a descriptor on
+ * its way through a socket. */
+static enum fate fate_of(const struct members *members, unsigned member, uint64_t since)
 {
-	struct books *books = members->books;
+	const struct books *books = members->books;
 
 	if (!holds_something(books, member))
-		return false;
+		return FATE_ENDED;
 	switch (remains(members, member, since)) {
 	case REMAINS_NOTHING:
-		return false;
+		return FATE_ENDED;
 	case REMAINS_SOMETHING:
-		if (!books->member[member].usage)
-			has_heir(books, member); /* for its page */
-		return true;
+		return FATE_ORPHANED;
 	case REMAINS_UNKNOWN:
 		break;
 	}
-	return !lifeline_is_cut(&books->member[member]) && has_heir(books, member);
+	return lifeline_is_cut(&books->member[member]) ||
+			       !books->file->member[member].usage_inode ?
+		       FATE_ENDED :
+		       FATE_SOUGHT;
+}
+
+/* For its page if it lives, otherwise also for an heir. -ENOMEM. */
+static int seek(struct members *members, unsigned member)
+{
+	const struct book_member *row = &members->books->file->member[member];
+	const struct member *beside = &members->books->member[member];
+	struct heirs_goal goal = {
+		.pid = beside->orphan ? 0 : row->pid,
+		.uid = row->uid,
+		.inode = row->usage_inode,
+		.wants_page = !beside->usage,
+	};
+
+	return heirs_seek(members->heirs, member, &goal);
 }
 
 /* ---- coming and going */
@@ -441,6 +306,7 @@ static void forget(struct members *members, unsigned member, enum member_end how
 	if (members->ended)
 		members->ended(members->closure, member, how);
 	members->orphans -= beside->orphan;
+	heirs_drop(members->heirs, member);
 	pid_unlink(members->books, member);
 	books_member_free(members->books, member);
 	let_go(beside);
@@ -474,11 +340,13 @@ static void bury(struct members *members, unsigned member, uint64_t since)
 {
 	struct member *beside = &members->books->member[member];
 	bool held = holds_something(members->books, member);
+	enum fate fate = fate_of(members, member, since);
 
-	if (!is_orphaned(members, member, since)) {
+	if (fate == FATE_ENDED) {
 		forget(members, member, held ? MEMBER_DIED : MEMBER_LEFT);
 		return;
 	}
+	heirs_drop(members->heirs, member); /* its page was sought as that of a living one */
 	beside->orphan = true;
 	beside->ended_ns = since;
 	members->orphans++;
@@ -494,7 +362,40 @@ static void bury(struct members *members, unsigned member, uint64_t since)
 	}
 	if (beside->lifeline >= 0)
 		watch(members, member, beside->lifeline, EPOLLRDHUP);
+	/* A search that there is no memory for counts as one that was too long. */
+	if ((fate == FATE_SOUGHT || !beside->usage) && seek(members, member) == 0 &&
+	    fate == FATE_SOUGHT)
+		return;
 	orphan_tell(members, member);
+}
+
+static void on_page(void *closure, unsigned member, int fd)
+{
+	struct members *members = closure;
+
+	members->pages++;
+	usage_attach(members->books, member, fd);
+}
+
+/* A search is over. What was too long to be searched costs the user who made it so, and the life
+ * line will tell the end. */
+static void on_sought(void *closure, unsigned member, enum heirs_result result)
+{
+	struct members *members = closure;
+	const struct member *beside = &members->books->member[member];
+
+	if (!beside->orphan) {
+		if (!beside->usage)
+			log_seldom(members->books->log, &members->unfound, LOG_WARN,
+				  "process %d: its usage page was not found again; what it was "
+				  "granted counts as used until it ends",
+				  (int)members->books->file->member[member].pid);
+		return;
+	}
+	if (result == HEIRS_NONE && remains(members, member, now_ns()) != REMAINS_SOMETHING)
+		forget(members, member, MEMBER_DIED);
+	else
+		orphan_tell(members, member);
 }
 
 int members_join(struct members *members, const struct peer *peer, unsigned tenant,
@@ -588,21 +489,23 @@ void members_dispatch(struct members *members)
 		;
 }
 
-/* One at a time: a search takes a while, and others wait for us. */
+/* All at once: one pass finds the heirs of them all. */
 static void orphans_search(struct members *members, uint64_t since)
 {
-	unsigned high = members->books->file->members_high;
-
-	for (unsigned i = 0; members->orphans && i < high; i++) {
-		unsigned member = members->next_orphan++ % high;
-
-		if (!members->books->member[member].orphan)
+	for (unsigned i = 0; members->orphans && i < members->books->file->members_high; i++) {
+		if (!members->books->member[i].orphan)
 			continue;
-		if (is_orphaned(members, member, since))
-			orphan_tell(members, member);
-		else
-			forget(members, member, MEMBER_DIED);
-		return;
+		switch (fate_of(members, i, since)) {
+		case FATE_ENDED:
+			forget(members, i, MEMBER_DIED);
+			break;
+		case FATE_ORPHANED:
+			orphan_tell(members, i);
+			break;
+		case FATE_SOUGHT:
+			seek(members, i);
+			break;
+		}
 	}
 }
 
@@ -630,27 +533,68 @@ bool members_check_orphans(struct members *members)
 {
 	unsigned high = members->books->file->members_high;
 	bool soon = false, unknown = false;
-	uint64_t now = now_ns();
+	uint64_t now = now_ns(), spent;
 
 	for (unsigned member = 0; members->orphans && member < high; member++)
 		if (members->books->member[member].orphan)
 			soon |= orphan_check(members, member, now, &unknown);
-	if (unknown && now - members->searched_ns >= SEARCH_NS) {
-		members->searched_ns = now;
+	if (unknown && !heirs_sought(members->heirs) && now >= members->search_ns) {
 		orphans_search(members, now);
+		spent = heirs_spent_ns(members->heirs) - members->spent_ns;
+		members->spent_ns += spent;
+		members->search_ns =
+			now + (spent * SEARCH_SHARE > SEARCH_NS ? spent * SEARCH_SHARE : SEARCH_NS);
 	}
 	return soon;
 }
 
 void members_seek_page(struct members *members, unsigned member)
 {
-	const struct book_member *row = &members->books->file->member[member];
+	struct member *beside = &members->books->member[member];
 
-	unsigned budget = SEARCH_MOST;
+	if (members->books->file->member[member].flags & MEMBER_ASKS || beside->usage ||
+	    beside->seeks == SEEKS_MOST)
+		return;
+	beside->seeks++;
+	seek(members, member);
+}
 
-	if (!(row->flags & MEMBER_ASKS) && !members->books->member[member].usage)
-		usage_attach(members->books, member,
-			     usage_search(row->pid, row->usage_inode, &budget));
+/* ---- the search */
+
+bool members_search(struct members *members, uint64_t until)
+{
+	return heirs_step(members->heirs, until);
+}
+
+bool members_are_sought(const struct members *members)
+{
+	return heirs_sought(members->heirs);
+}
+
+uint64_t members_sought(const struct members *members)
+{
+	return heirs_now(members->heirs);
+}
+
+bool members_await(const struct members *members, int tenant, uint64_t since)
+{
+	const struct books *books = members->books;
+
+	if (!heirs_sought(members->heirs))
+		return false;
+	for (unsigned i = 0; i < books->file->members_high; i++) {
+		uint64_t sought = heirs_since(members->heirs, i);
+
+		if (sought && sought <= since &&
+		    (tenant < 0 || books->file->member[i].tenant == (unsigned)tenant))
+			return true;
+	}
+	return false;
+}
+
+uint64_t members_passes(const struct members *members)
+{
+	return heirs_passes(members->heirs);
 }
 
 /* If it is still the process that registered, it is watched from now on. */
@@ -669,11 +613,6 @@ static void reunite(struct members *members, unsigned member)
 	}
 	books->member[member].pidfd = fd;
 	members_seek_page(members, member);
-	if (!(row->flags & MEMBER_ASKS) && !books->member[member].usage)
-		log_write(books->log, LOG_WARN,
-			  "process %d: its usage page was not found again; what it was granted "
-			  "counts as used until it ends or asks for more",
-			  (int)row->pid);
 }
 
 void members_attach(struct members *members)
@@ -695,12 +634,18 @@ void members_attach(struct members *members)
 	for (unsigned i = 0; i < books->file->members_high; i++)
 		if (books->file->member[i].state == BOOK_TAKEN && books->member[i].pidfd < 0)
 			bury(members, i, since);
+	/* What takes longer is searched for while clients are served already. */
+	since = now_ns();
+	while (members_are_sought(members) && now_ns() - since < ATTACH_NS)
+		members_search(members, since + ATTACH_NS);
 }
 
 int members_init(struct members *members, struct books *books)
 {
 	*members = (struct members){ .books = books, .epoll = epoll_create1(EPOLL_CLOEXEC) };
-	return members->epoll < 0 ? -errno : 0;
+	if (members->epoll < 0)
+		return -errno;
+	return heirs_new(&members->heirs, BOOKS_MEMBERS, on_page, on_sought, members);
 }
 
 void members_close(struct members *members)
@@ -710,5 +655,6 @@ void members_close(struct members *members)
 	for (unsigned i = 0; i < books->file->members_high; i++)
 		if (books->file->member[i].state != BOOK_FREE)
 			let_go(&books->member[i]);
+	heirs_free(members->heirs);
 	close(members->epoll);
 }

@@ -9,8 +9,13 @@
 #ifndef COLLECTOR_MEMBERS_H
 #define COLLECTOR_MEMBERS_H
 
+#include "base/log.h"
 #include "collector/books.h"
 #include "proto/messages.h"
+
+#define MEMBERS_PAGE_NAME "rdma_intercept_usage" /* of all usage pages, in /proc/PID/fd */
+
+struct heirs;
 
 struct peer {
 	pid_t pid;
@@ -28,9 +33,13 @@ enum member_remains { REMAINS_UNKNOWN, REMAINS_NOTHING, REMAINS_SOMETHING };
 struct members {
 	struct books *books;
 	int epoll; /* readable when members_dispatch has something to do */
-	unsigned orphans, next_orphan;
-	unsigned orphaned;    /* ever */
-	uint64_t searched_ns; /* when /proc was searched for heirs of orphans */
+	struct heirs *heirs;
+	unsigned orphans;
+	unsigned orphaned;  /* ever */
+	unsigned pages;	    /* that were found again */
+	uint64_t search_ns; /* when heirs of orphans are to be searched for again */
+	uint64_t spent_ns;  /* of searching, when that was decided */
+	struct log_seldom unfound;
 	/* Called before a member's row is freed, or when it becomes an orphan. */
 	void (*ended)(void *closure, unsigned member, enum member_end how);
 	/* Asked of a member that has ended; NULL: nobody can tell. What it says must have been
@@ -67,6 +76,20 @@ int members_of_identity(const struct members *members, pid_t pid, uint64_t start
 /* For a member that lives but whose usage page was not found at the start: it may have been
  * on its way to it. */
 void members_seek_page(struct members *members, unsigned member);
+
+/*
+ * The search for heirs and pages goes on until that time (CLOCK_MONOTONIC, ns); true when
+ * something was decided. A member that has ended and is sought counts as an orphan meanwhile.
+ */
+bool members_search(struct members *members, uint64_t until);
+bool members_are_sought(const struct members *members);
+/* Passes over /proc so far. */
+uint64_t members_passes(const struct members *members);
+
+/* A number for what is sought by now, and whether some of that is still sought, of a tenant or of
+ * any (-1): then what is granted may turn out to be less. */
+uint64_t members_sought(const struct members *members);
+bool members_await(const struct members *members, int tenant, uint64_t since);
 
 void members_dispatch(struct members *members);
 

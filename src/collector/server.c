@@ -4,11 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -23,14 +23,16 @@
 #endif
 
 enum {
-	BACKLOG = 128,	       /* clients wait in line for a place, in the order of their coming */
-	ACCEPTS_AT_ONCE = 256, /* before others have their turn */
+	BACKLOG = 512,	       /* all users share it, so it is short, and emptied before all else */
+	ACCEPTS_AT_ONCE = 2 * BACKLOG, /* before others have their turn */
 	PARKED_PER_USER = 256, /* connections that have not said all, or not read all */
 	DEADLINE_SECONDS = 2,  /* for a whole request */
 	READING_SECONDS = 10,  /* for a reply to be read */
 	OUTPUT_MAX = 64 << 20, /* of replies that wait to be read, together */
-	READY_PER_USER = 4096, /* requests that wait for their turn */
+	READY_PER_USER = 420,  /* connections that wait for their turn; others are closed */
+	HELD_PER_USER = 256,   /* requests that wait for server_resume */
 	LINES = 1024,	       /* users whose numbers meet share one */
+	EVENTS_AT_ONCE = 64,   /* of connections, before others have their turn */
 	TURN_US = 1000,	       /* of answering, before new clients are looked at */
 	OUTPUT_PER_USER = OUTPUT_MAX / 4,
 	SUBSCRIBERS_PER_USER = 16,
@@ -40,13 +42,15 @@ enum {
 struct connection {
 	struct server *server;
 	struct connection *next, *previous; /* of those that are parked, the oldest first */
-	sd_event_source *source;	    /* NULL: not parked */
+	bool parked; /* in that ring, and in the server's epoll */
 	int fd;
 	struct ucred peer;
 	uint64_t start;	   /* of the peer, where the kernel cannot say later who it was */
 	uint64_t deadline; /* seconds; 0: none */
 	bool subscribed;
-	bool ready;  /* its request is complete: in the ring of those, and not parked */
+	bool ready;  /* it has something to say: in the ring of those, and not parked */
+	bool held;   /* likewise, until server_resume */
+	uint64_t ticket;
 	bool broken; /* the client is gone, or has not kept to the rules */
 	size_t input;
 	size_t output, output_sent, output_size;
@@ -64,29 +68,37 @@ struct server {
 	int spare;	  /* given up for a moment when descriptors run out */
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	struct stat place; /* of the socket that we made */
-	sd_event_source *listener, *timer, *turn;
-	struct connection parked; /* ring */
-	/* Complete requests wait in lines, and the lines that are not empty take turns. */
+	sd_event_source *listener, *timer, *turn, *ready;
+	int epoll; /* of the parked connections: one source of the loop for them all */
+	struct epoll_event found[EVENTS_AT_ONCE]; /* what is being looked at */
+	int found_count;
+	struct connection parked, held; /* rings */
+	/* Connections wait in lines, one for each user. Of the lines that are not empty that one
+	 * has its turn on whose requests the least time was spent. */
 	struct line {
 		struct connection ready; /* ring, the oldest first */
-		unsigned count;
-		struct line *next; /* that has its turn after this one */
+		unsigned count, held;
+		uint64_t spent_ns;
+		bool listed;
+		struct line *next; /* of those that are not empty, or were not just now */
 	} line[LINES];
-	struct line *first, *last;
+	struct line *lines;
+	uint64_t spent_ns; /* of the line that had the last turn, when that began */
 	size_t output; /* of all connections */
+	struct log_seldom turned_away;
 };
 
-static uint64_t now_us(void)
+static uint64_t now_ns(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 static uint64_t now_seconds(void)
 {
-	return now_us() / 1000000;
+	return now_ns() / 1000000000u;
 }
 
 /* ---- connections */
@@ -116,10 +128,20 @@ static void unpark(struct connection *connection)
 		line_of(connection)->count--;
 		connection->ready = false;
 	}
-	if (!connection->source)
+	if (connection->held) {
+		ring_remove(connection);
+		line_of(connection)->held--;
+		connection->held = false;
+	}
+	if (!connection->parked)
 		return;
-	connection->source = sd_event_source_disable_unref(connection->source);
+	epoll_ctl(connection->server->epoll, EPOLL_CTL_DEL, connection->fd, NULL);
 	ring_remove(connection);
+	connection->parked = false;
+	/* What was found of it together with others is void. */
+	for (int i = 0; i < connection->server->found_count; i++)
+		if (connection->server->found[i].data.ptr == connection)
+			connection->server->found[i].data.ptr = NULL;
 }
 
 static void connection_free(struct connection *connection)
@@ -149,8 +171,6 @@ static int on_timer(sd_event_source *source, uint64_t now, void *closure)
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-static int on_ready(sd_event_source *source, int fd, uint32_t events, void *closure);
-
 /* A user has only so many connections that wait: the oldest makes room. */
 static void make_room(struct server *server, uid_t uid)
 {
@@ -169,19 +189,19 @@ static void make_room(struct server *server, uid_t uid)
 static void park(struct connection *connection, uint32_t events, uint64_t seconds)
 {
 	struct server *server = connection->server;
+	struct epoll_event event = { .events = events, .data.ptr = connection };
 
 	connection->deadline = seconds ? now_seconds() + seconds + 1 : 0;
-	if (connection->source) {
-		sd_event_source_set_io_events(connection->source, events);
+	if (connection->parked) {
+		epoll_ctl(server->epoll, EPOLL_CTL_MOD, connection->fd, &event);
 		return;
 	}
 	make_room(server, connection->peer.uid);
-	if (sd_event_add_io(server->event, &connection->source, connection->fd, events, on_ready,
-			    connection) < 0) {
-		connection->source = NULL;
+	if (epoll_ctl(server->epoll, EPOLL_CTL_ADD, connection->fd, &event)) {
 		connection_free(connection);
 		return;
 	}
+	connection->parked = true;
 	ring_add(&server->parked, connection);
 	/* Who comes now must not move the time of those who wait. */
 	if (sd_event_source_get_enabled(server->timer, NULL) > 0)
@@ -407,6 +427,7 @@ static void dispatch(struct connection *connection)
 		.gid = connection->peer.gid,
 		.start = connection->start,
 		.fd = connection->fd,
+		.ticket = connection->ticket,
 	};
 
 	connection->server->answer(connection->server->closure, &request);
@@ -463,17 +484,29 @@ static enum progress receive(struct connection *connection)
 	}
 }
 
-static void line_append(struct server *server, struct line *line)
+/* Who comes anew has no credit from the time of its absence. */
+static void line_open(struct server *server, struct line *line)
 {
-	line->next = NULL;
-	if (server->first)
-		server->last->next = line;
-	else
-		server->first = line;
-	server->last = line;
+	if (line->spent_ns < server->spent_ns)
+		line->spent_ns = server->spent_ns;
+	if (line->listed)
+		return;
+	line->listed = true;
+	line->next = server->lines;
+	server->lines = line;
 }
 
-/* Its request waits for its turn. */
+/* A timer that is due at once, since the loop would run a deferred source before all others as
+ * long as it is on; so the listener has its turn in between. */
+static void turn_await(struct server *server)
+{
+	if (sd_event_source_get_enabled(server->turn, NULL) > 0)
+		return;
+	sd_event_source_set_time_relative(server->turn, 0);
+	sd_event_source_set_enabled(server->turn, SD_EVENT_ONESHOT);
+}
+
+/* It waits for its turn. */
 static void line_up(struct connection *connection)
 {
 	struct server *server = connection->server;
@@ -485,10 +518,30 @@ static void line_up(struct connection *connection)
 		return;
 	}
 	if (!line->count++)
-		line_append(server, line);
+		line_open(server, line);
 	ring_add(&line->ready, connection);
 	connection->ready = true;
-	sd_event_source_set_enabled(server->turn, SD_EVENT_ONESHOT);
+	turn_await(server);
+}
+
+bool server_hold(const struct request *request, uint64_t ticket)
+{
+	struct connection *connection = request->connection;
+	struct line *line = line_of(connection);
+
+	if (line->held == HELD_PER_USER)
+		return false;
+	line->held++;
+	connection->held = true;
+	connection->ticket = ticket;
+	ring_add(&connection->server->held, connection);
+	return true;
+}
+
+void server_resume(struct server *server)
+{
+	while (server->held.next != &server->held)
+		line_up(server->held.next);
 }
 
 /* After a step: waits for more, or is done with the connection. */
@@ -502,7 +555,7 @@ static void settle(struct connection *connection, enum progress progress)
 		line_up(connection);
 	} else if (progress == PROGRESS_WAIT) {
 		/* A trickle does not move the deadline. */
-		if (!connection->source)
+		if (!connection->parked)
 			park(connection, EPOLLIN, DEADLINE_SECONDS);
 	} else if (connection->subscribed) {
 		park(connection, output_waits(connection) ? EPOLLIN | EPOLLOUT : EPOLLIN, 0);
@@ -530,34 +583,72 @@ static bool has_hung_up(const struct connection *connection)
 	return recv(connection->fd, &byte, sizeof(byte), MSG_PEEK) == 0;
 }
 
-/* The oldest request of each user in turn: who asks much waits for itself. */
-static int on_turn(sd_event_source *source, void *closure)
+/* Whether its request is there already: it was held. */
+static bool is_complete(const struct connection *connection)
 {
-	struct server *server = closure;
-	uint64_t until = now_us() + TURN_US;
+	const struct proto_header *header = (const void *)connection->input_buffer;
 
-	while (server->first && now_us() < until) {
-		struct line *line = server->first;
-		struct connection *connection = line->ready.next;
+	return connection->input >= sizeof(*header) && connection->input == header->length;
+}
 
-		server->first = line->next;
-		unpark(connection);
-		if (line->count)
-			line_append(server, line);
+static void serve(struct connection *connection)
+{
+	enum progress progress =
+		is_complete(connection) ? PROGRESS_READY : receive(connection);
+
+	if (progress == PROGRESS_READY) {
 		if (has_hung_up(connection))
 			connection->broken = true;
 		else
 			dispatch(connection);
-		settle(connection, PROGRESS_DONE);
+		progress = PROGRESS_DONE;
 	}
-	/* Once each time: a source that stays on would come before the listener for ever. */
-	return sd_event_source_set_enabled(source, server->first ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+	if (!connection->held)
+		settle(connection, progress);
 }
 
-static int on_ready(sd_event_source *source, int fd, uint32_t events, void *closure)
+/* The line that has its turn; those that became empty leave. */
+static struct line *line_choose(struct server *server)
 {
-	struct connection *connection = closure;
+	struct line **link = &server->lines, *chosen = NULL;
 
+	while (*link) {
+		if (!(*link)->count) {
+			(*link)->listed = false;
+			*link = (*link)->next;
+			continue;
+		}
+		if (!chosen || (*link)->spent_ns < chosen->spent_ns)
+			chosen = *link;
+		link = &(*link)->next;
+	}
+	return chosen;
+}
+
+/* Who asks much, or for much, waits for itself. */
+static int on_turn(sd_event_source *source, uint64_t time, void *closure)
+{
+	struct server *server = closure;
+	uint64_t begun = now_ns(), until = begun + TURN_US * 1000u, now = begun;
+	struct line *line = NULL;
+
+	while (now < until && (line = line_choose(server))) {
+		struct connection *connection = line->ready.next;
+
+		server->spent_ns = line->spent_ns;
+		unpark(connection);
+		serve(connection);
+		now = now_ns();
+		line->spent_ns += now - begun;
+		begun = now;
+	}
+	if (line)
+		turn_await(server);
+	return 0;
+}
+
+static void connection_ready(struct connection *connection, uint32_t events)
+{
 	if (connection->subscribed) {
 		subscriber_ready(connection, events);
 	} else if (output_waits(connection)) {
@@ -570,14 +661,30 @@ static int on_ready(sd_event_source *source, int fd, uint32_t events, void *clos
 	} else {
 		settle(connection, receive(connection));
 	}
+}
+
+static int on_ready(sd_event_source *source, int fd, uint32_t events, void *closure)
+{
+	struct server *server = closure;
+
+	server->found_count = epoll_wait(server->epoll, server->found, EVENTS_AT_ONCE, 0);
+	for (int i = 0; i < server->found_count; i++)
+		if (server->found[i].data.ptr)
+			connection_ready(server->found[i].data.ptr, server->found[i].events);
+	server->found_count = 0;
 	return 0;
 }
 
 static void welcome(struct server *server, int fd)
 {
-	struct connection *connection = malloc(sizeof(*connection));
-	socklen_t size = sizeof(connection->peer);
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+	struct connection *connection = NULL;
 
+	/* The cheapest comes first: a flood ends here. */
+	if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) &&
+	    server->line[peer.uid % LINES].count < READY_PER_USER)
+		connection = malloc(sizeof(*connection));
 	if (!connection) {
 		close(fd);
 		return;
@@ -585,13 +692,11 @@ static void welcome(struct server *server, int fd)
 	memset(connection, 0, offsetof(struct connection, input_buffer));
 	connection->server = server;
 	connection->fd = fd;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &connection->peer, &size)) {
-		connection_free(connection);
-		return;
-	}
+	connection->peer = peer;
 	if (!server->knows_peers)
 		connection->start = identity_start(connection->peer.pid);
-	settle(connection, receive(connection));
+	/* What it says is read in its user's turn: all others wait while the queue is emptied. */
+	line_up(connection);
 }
 
 /* No descriptor is left: this one client is turned away, rather than all of them left waiting. */
@@ -604,7 +709,8 @@ static void turn_away(struct server *server)
 	if (fd >= 0)
 		close(fd);
 	server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	log_write(server->log, LOG_WARN, "no descriptor is left for another client");
+	log_seldom(server->log, &server->turned_away, LOG_WARN,
+		   "no descriptor is left for another client");
 }
 
 static int on_client(sd_event_source *source, int listener, uint32_t events, void *closure)
@@ -624,23 +730,21 @@ static int on_client(sd_event_source *source, int listener, uint32_t events, voi
 	return 0;
 }
 
-bool server_is_admin(const struct request *request, const char *group)
+bool server_is_admin(const struct request *request, const gid_t *group)
 {
-	struct group *entry;
 	gid_t groups[256];
 	socklen_t size = sizeof(groups);
 
 	if (request->uid == 0 || request->uid == geteuid())
 		return true;
-	entry = group[0] ? getgrnam(group) : NULL;
-	if (!entry)
+	if (!group)
 		return false;
-	if (request->gid == entry->gr_gid)
+	if (request->gid == *group)
 		return true;
 	if (getsockopt(request->fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size))
 		return false;
 	for (unsigned i = 0; i < size / sizeof(groups[0]); i++)
-		if (groups[i] == entry->gr_gid)
+		if (groups[i] == *group)
 			return true;
 	return false;
 }
@@ -691,21 +795,28 @@ static int place_check(const char *path, char problem[SERVER_PROBLEM])
  * may be longer than the socket's own. */
 static int bind_beside(int socket, int directory, char ret_name[16])
 {
+	/* Everybody may connect. The mode comes with the name: a chmod would follow a link that
+	 * somebody put there meanwhile. */
+	mode_t before = umask(0111);
+	int result = -EADDRINUSE;
+
 	for (int attempt = 0; attempt < 8; attempt++) {
 		struct sockaddr_un there = { .sun_family = AF_UNIX };
 		uint32_t number;
 
-		if (getrandom(&number, sizeof(number), 0) != sizeof(number))
-			return -EIO;
+		if (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
+			result = -EIO;
+			break;
+		}
 		snprintf(ret_name, 16, ".rdma%08x", number);
 		snprintf(there.sun_path, sizeof(there.sun_path), "/proc/self/fd/%d/%s", directory,
 			 ret_name);
-		if (!bind(socket, (struct sockaddr *)&there, sizeof(there)))
-			return 0;
-		if (errno != EADDRINUSE)
-			return -errno;
+		result = bind(socket, (struct sockaddr *)&there, sizeof(there)) ? -errno : 0;
+		if (result != -EADDRINUSE)
+			break;
 	}
-	return -EADDRINUSE;
+	umask(before);
+	return result;
 }
 
 /* Listens under a new name and gives it that of the path: who connects finds the old socket
@@ -721,7 +832,7 @@ static int listen_at(struct server *server, int directory, const char *name, boo
 	result = bind_beside(server->fd, directory, temporary);
 	if (result < 0)
 		return result;
-	if (!fchmodat(directory, temporary, 0666, 0) && !listen(server->fd, BACKLOG) &&
+	if (!listen(server->fd, BACKLOG) &&
 	    !renameat2(directory, temporary, directory, name, replace ? 0 : RENAME_NOREPLACE) &&
 	    !fstatat(directory, name, &server->place, AT_SYMLINK_NOFOLLOW))
 		return 0;
@@ -790,19 +901,25 @@ int server_new(struct server **ret_server, sd_event *event, const char *path, co
 	server->fd = -1;
 	server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	server->parked.next = server->parked.previous = &server->parked;
+	server->held.next = server->held.previous = &server->held;
 	for (struct line *line = server->line; line < server->line + LINES; line++)
 		line->ready.next = line->ready.previous = &line->ready;
 	server->knows_peers = kernel_knows_peers();
 	strcpy(server->path, path);
-	result = place_take(server, problem);
+	server->epoll = epoll_create1(EPOLL_CLOEXEC);
+	result = server->epoll < 0 ? -errno : place_take(server, problem);
 	if (result < 0)
 		goto failed;
 	result = sd_event_add_io(event, &server->listener, server->fd, EPOLLIN, on_client, server);
 	if (result >= 0)
+		result = sd_event_add_io(event, &server->ready, server->epoll, EPOLLIN, on_ready,
+					 server);
+	if (result >= 0)
 		result = sd_event_add_time_relative(event, &server->timer, CLOCK_MONOTONIC, 0, 0,
 						    on_timer, server);
 	if (result >= 0)
-		result = sd_event_add_defer(event, &server->turn, on_turn, server);
+		result = sd_event_add_time_relative(event, &server->turn, CLOCK_MONOTONIC, 0, 1,
+						    on_turn, server);
 	if (result >= 0)
 		result = sd_event_source_set_enabled(server->turn, SD_EVENT_OFF);
 	if (result < 0) {
@@ -823,12 +940,17 @@ void server_free(struct server *server)
 
 	while (server->parked.next != &server->parked)
 		connection_free(server->parked.next);
+	while (server->held.next != &server->held)
+		connection_free(server->held.next);
 	for (struct line *line = server->line; line < server->line + LINES; line++)
 		while (line->ready.next != &line->ready)
 			connection_free(line->ready.next);
 	sd_event_source_disable_unref(server->listener);
 	sd_event_source_disable_unref(server->timer);
 	sd_event_source_disable_unref(server->turn);
+	sd_event_source_disable_unref(server->ready);
+	if (server->epoll >= 0)
+		close(server->epoll);
 	if (server->place.st_ino && !lstat(server->path, &status) &&
 	    status.st_ino == server->place.st_ino && status.st_dev == server->place.st_dev)
 		unlink(server->path);

@@ -27,6 +27,7 @@ struct request {
 	gid_t gid;
 	uint64_t start; /* of the process when its connection came; 0 if the kernel knows it */
 	int fd;		/* of the connection, to ask the kernel more */
+	uint64_t ticket; /* of server_hold, if it comes for the second time; or 0 */
 };
 
 typedef void server_function(void *closure, const struct request *request);
@@ -43,7 +44,8 @@ int server_new(struct server **ret_server, sd_event *event, const char *path, co
 /* Closes everything and takes the socket away, if it is still ours. */
 void server_free(struct server *server);
 
-/* ---- answering. Each request gets exactly one of: reply, fail, rows up to server_end, keep. */
+/* ---- answering. Each request gets exactly one of: reply, fail, rows up to server_end, keep,
+ * hold. */
 void server_reply(const struct request *request, int status, const void *body, const int *fds,
 		  unsigned fd_count);
 void server_fail(const struct request *request, int error, const char *format, ...)
@@ -51,6 +53,11 @@ void server_fail(const struct request *request, int error, const char *format, .
 /* False when the client is gone or does not read: no more rows then. */
 bool server_row(const struct request *request, const void *body);
 void server_end(const struct request *request);
+
+/* Keeps the request until server_resume, when it comes again, with this ticket. False: its user has
+ * too many of those, and it must be answered now. */
+bool server_hold(const struct request *request, uint64_t ticket);
+void server_resume(struct server *server);
 
 /* Takes the descriptor over: to be called after the reply. -1 if the client is gone. */
 int server_detach(const struct request *request);
@@ -61,7 +68,8 @@ typedef bool server_filter(const void *request_body, const void *body);
 void server_publish(struct server *server, enum message type, const void *body,
 		    server_filter *wants);
 
-/* Whether the client may change things: root, the collector's own user, or of the group. */
-bool server_is_admin(const struct request *request, const char *group);
+/* Whether the client may change things: root, the collector's own user, or of the group (NULL:
+ * there is none). */
+bool server_is_admin(const struct request *request, const gid_t *group);
 
 #endif

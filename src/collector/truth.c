@@ -5,11 +5,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,9 +23,11 @@
 #include "ledger/identity.h"
 
 #define LIBRARY "librdma_intercept"
+#define MAPS_PAUSE_NS 10000000000ull
 
 enum {
 	BUCKETS = 4096,
+	MAPS_MS = 100,	     /* for that list to be read */
 	MAPS_MOST = 4 << 20, /* bytes of one process's list of mappings that are looked at */
 };
 
@@ -370,7 +375,7 @@ void truth_look_again(const struct truth *truth, const struct truth_process *pro
 /* ---- processes that nobody guards */
 
 /* Whether the library is among a process's mappings: 1, 0, or -errno. */
-static int library_is_loaded(pid_t pid)
+static int mappings_look(pid_t pid)
 {
 	enum { TAIL = sizeof(LIBRARY) - 2 };
 	static char text[65536];
@@ -396,6 +401,48 @@ static int library_is_loaded(pid_t pid)
 	}
 	close(fd);
 	return found;
+}
+
+/*
+ * The same by a child, which has only so long: a process can keep the lock on its mappings for as
+ * long as it likes, for example in a file system of its own. After one that does, others are not
+ * looked at for a while.
+ */
+static int library_is_loaded(pid_t pid)
+{
+	static uint64_t not_before_ns;
+	static pid_t late; /* a child that is still to be reaped */
+	struct pollfd poll_fd = { .events = POLLIN };
+	int ends[2], result = -ETIMEDOUT;
+	pid_t child;
+
+	if (late > 0 && waitpid(late, NULL, WNOHANG) == 0)
+		return -EBUSY;
+	late = 0;
+	if (now_ns() < not_before_ns)
+		return -EBUSY;
+	if (pipe2(ends, O_CLOEXEC))
+		return -errno;
+	child = fork();
+	if (child == 0) {
+		result = mappings_look(pid);
+		_exit(write(ends[1], &result, sizeof(result)) != sizeof(result));
+	}
+	close(ends[1]);
+	poll_fd.fd = ends[0];
+	if (child < 0)
+		result = -errno;
+	else if (poll(&poll_fd, 1, MAPS_MS) <= 0 ||
+		 read(ends[0], &result, sizeof(result)) != sizeof(result))
+		not_before_ns = now_ns() + MAPS_PAUSE_NS;
+	close(ends[0]);
+	if (child < 0)
+		return result;
+	if (result == -ETIMEDOUT)
+		kill(child, SIGKILL);
+	if (waitpid(child, NULL, result == -ETIMEDOUT ? WNOHANG : 0) == 0)
+		late = child;
+	return result;
 }
 
 static void uncovered_tell(struct collector *collector, const struct truth_process *process)

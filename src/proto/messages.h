@@ -18,7 +18,7 @@
 #define PROTO_MAGIC 0x414d4452u /* "RDMA" */
 
 enum {
-	PROTO_VERSION = 2,
+	PROTO_VERSION = 3,
 	PROTO_NAME = 64,
 	PROTO_MODE = 16,
 	PROTO_TEXT = 1024,
@@ -175,6 +175,7 @@ struct proto_pong {
 	uint64_t lost_objects; /* that the monitor had no room to count */
 	uint64_t lost_rows;    /* objects whose owner it had no room for */
 	uint64_t observed;     /* bit k: it counts kind k completely */
+	uint64_t searches;     /* through /proc, for heirs of processes that ended */
 };
 
 /* ---- changing: a section of the policy file, and lines of it */
@@ -208,6 +209,7 @@ enum proto_ring { RING_LIBRARY, RING_KERNEL };
 struct proto_event {
 	uint64_t sequence;
 	uint64_t time_ns; /* CLOCK_REALTIME */
+	uint64_t count;	  /* so often in a row, the last time then */
 	uint32_t type;
 	int32_t pid;
 	uint64_t number; /* of a refusal or the like in its process: the event PID-NUMBER */
@@ -289,9 +291,9 @@ PROTO_SIZE(need, 20 + PROTO_NAME + (4 + 8 + 8) * COST_KINDS + 8 * KIND_COUNT);
 PROTO_SIZE(give, 48);
 PROTO_SIZE(choose, 8 + 2 * PROTO_NAME);
 PROTO_SIZE(row, 24 + 3 * PROTO_NAME + 8 * 8 * KIND_COUNT);
-PROTO_SIZE(pong, 32 + PROTO_NAME + 256 + PROTO_TEXT / 2 + PROTO_MODE + 256 + 32);
+PROTO_SIZE(pong, 32 + PROTO_NAME + 256 + PROTO_TEXT / 2 + PROTO_MODE + 256 + 40);
 PROTO_SIZE(change, 2 * PROTO_NAME + PROTO_TEXT);
-PROTO_SIZE(event, 72 + 2 * PROTO_NAME + 256);
+PROTO_SIZE(event, 80 + 2 * PROTO_NAME + 256);
 PROTO_SIZE(ask, 16);
 PROTO_SIZE(explanation, 8 + 16 + 4 * PROTO_NAME + 2 * 256 + sizeof(struct proto_event));
 PROTO_SIZE(guard, 48 + PROTO_NAME + 256 + 4 * 8 * KIND_COUNT);

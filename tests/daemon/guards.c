@@ -431,7 +431,7 @@ static int event_count(const void *row, void *closure)
 	struct told *told = closure;
 
 	if (event->pid == told->pid && event->ring == RING_KERNEL) {
-		told->count++;
+		told->count += (unsigned)event->count;
 		told->last = *event;
 	}
 	return 0;

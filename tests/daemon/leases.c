@@ -780,7 +780,7 @@ static void versions(void)
 	CHECK(strstr(text, "is damaged") && strstr(text, "exit 1"), "%s", text);
 	wrong.version = 9;
 	CHECK(proto_check(&wrong, PROTO_REQUEST_MAX, problem, sizeof(problem)) == -EPROTO);
-	CHECK(strstr(problem, "version 9") && strstr(problem, "version 2"), "%s", problem);
+	CHECK(strstr(problem, "version 9") && strstr(problem, "version 3"), "%s", problem);
 }
 
 static void drive(void)

@@ -147,6 +147,13 @@ static void limits_apply(bool cut)
 	alpha->all.total.limit[KIND_recv_wr] = ALPHA_RECVS;
 }
 
+/* What a collector does between requests, until nobody is sought any more. */
+static void search_all(void)
+{
+	while (members_are_sought(&members))
+		members_search(&members, UINT64_MAX);
+}
+
 /* What a collector does when it starts, in its order. */
 static int collector_open(bool cut)
 {
@@ -158,6 +165,7 @@ static int collector_open(bool cut)
 	if (!CHECK(result == 0, "%s", problem))
 		return result;
 	members_attach(&members);
+	search_all();
 	limits_apply(cut);
 	return 0;
 }
@@ -436,6 +444,7 @@ static void run_raise(void)
 static void run_dispatch(void)
 {
 	members_dispatch(&members);
+	search_all();
 }
 
 static const struct operation operations[] = {
@@ -637,6 +646,7 @@ static bool end_is_exact(bool while_running, unsigned flags)
 		if (!persons_kill())
 			return false;
 		members_dispatch(&members);
+		search_all();
 	} else {
 		collector_close();
 		if (!persons_kill() || collector_open(flags & CUTS) < 0)

@@ -117,7 +117,7 @@ static void storm(unsigned number)
 
 /* ---- the order in which the collector serves two users */
 
-enum { ASKED = 100 }; /* requests of the attacker that wait, below the listener's backlog */
+enum { ASKED = 400 }; /* requests of the attacker that wait */
 enum { NOTE_JOINED, NOTE_ASKED };
 
 /* Registers, and sends requests that the collector will refuse when it runs again. */
@@ -162,7 +162,7 @@ static int order_note(const void *row, void *closure)
 		return 0;
 	order->victim_seen |= event->pid == order->victim;
 	if (event->pid == order->attacker)
-		*(order->victim_seen ? &order->after : &order->before) += 1;
+		*(order->victim_seen ? &order->after : &order->before) += (unsigned)event->count;
 	return 0;
 }
 
@@ -193,14 +193,100 @@ static void turns(void)
 	stage_is_clean("turns");
 }
 
-/* Name, promise, processes, rounds, turns, slowdown, and what runs. All users share the queue of
- * connections that wait to be accepted, so a crowd delays the victims much: its bound says only
- * that they are served. The case turns judges the order in which users are served. */
+/* ---- the events of one user among those of another */
+
+/* One refusal, then as many registrations and refusals as asked for, of kinds in turn. */
+static pid_t noise_maker(uid_t uid, unsigned refusals, unsigned hellos)
+{
+	static const unsigned kinds[] = { KIND_qp, KIND_mr };
+	struct proto_need need;
+	struct member member;
+	pid_t child = split();
+
+	if (child)
+		return child;
+	become(uid, NULL);
+	for (unsigned i = 0; i <= hellos; i++) {
+		if (i)
+			leave(&member);
+		if (!CHECK(join(&member)))
+			finish();
+	}
+	for (unsigned i = 0; i < refusals; i++) {
+		need = want(&member, kinds[i / 2 % 2], QUOTA + 1);
+		CHECK(ask(&need) == PROTO_REFUSED, "%u", i);
+	}
+	finish();
+}
+
+struct heard {
+	pid_t pid;
+	unsigned events, refusals;
+};
+
+static int heard_note(const void *row, void *closure)
+{
+	const struct proto_event *event = row;
+	struct heard *heard = closure;
+
+	if (event->pid != heard->pid)
+		return 0;
+	heard->events++;
+	if (event->type == EVENT_REFUSED)
+		heard->refusals += (unsigned)event->count;
+	return 0;
+}
+
+static struct heard heard_of(pid_t pid)
+{
+	struct heard heard = { .pid = pid };
+	char problem[PROTO_PROBLEM];
+
+	CHECK(proto_rows(collector_socket(), MESSAGE_EVENTS, &(struct proto_choose){ 0 },
+			 heard_note, &heard, COLLECTOR_PATIENCE_MS, problem) >= 0, "%s", problem);
+	return heard;
+}
+
+/* Neither registrations nor refusals of a user push out the events of another, and repeats are
+ * counted in one event. */
+static void noise(void)
+{
+	enum { QUIET_ONE = 3, LOUD = 3000, HELLOS = 600 };
+	struct proto_explanation why;
+	pid_t quiet, loud;
+
+	stage_open();
+	CHECK(collector_set("tenant attacker", "mr = 1") == 0 &&
+	      collector_set("tenant victim", "mr = 1") == 0);
+	quiet = noise_maker(victim_uid(), QUIET_ONE, 0);
+	CHECK(reap(quiet) == 0);
+	loud = noise_maker(attacker_uid(), LOUD, HELLOS);
+	CHECK(reap(loud) == 0);
+	printf("noise: of the quiet user %u events are kept, of the loud one %u\n",
+	       heard_of(quiet).events, heard_of(loud).events);
+	CHECK(heard_of(quiet).refusals == QUIET_ONE, "%u", heard_of(quiet).refusals);
+	/* Pairs of refusals are one event each. */
+	CHECK(heard_of(loud).refusals > heard_of(loud).events);
+	/* Each refusal that is kept can be explained by its number. */
+	for (unsigned i = 0; i < 4; i++)
+		CHECK(collector_call(MESSAGE_EXPLAIN,
+				     &(struct proto_ask){ .pid = loud, .number = LOUD - i },
+				     &why) == 0 &&
+			      why.has_event && why.event.kind == (LOUD - i - 1) / 2 % 2 * KIND_mr +
+				      (1 - (LOUD - i - 1) / 2 % 2) * KIND_qp,
+		      "%u: kind %u", LOUD - i, why.event.kind);
+	CHECK(collector_set("tenant attacker", "mr = unset") == 0 &&
+	      collector_set("tenant victim", "mr = unset") == 0);
+	stage_is_clean("noise");
+}
+
+/* Name, promise, processes, rounds, turns, slowdown, and what runs. The case turns judges the order
+ * in which users are served. */
 static const struct attack attacks[] = {
 	{ "flood", "16 processes ask as fast as they can", 16,
 	  40, 100, 100, flood, stage_answers, NULL },
 	{ "crowd", "many processes, and lists of them that the attacker does not read", 16,
-	  5, 20, 4000, crowd, NULL, NULL },
+	  20, 20, 200, crowd, NULL, NULL },
 	{ "leases", "7,680 leases that the collector sweeps for each refusal", 16,
 	  40, 20, 150, leases, NULL, NULL },
 	{ "storm", "16,000 connections, as fast as they can be made", 16,
@@ -210,6 +296,7 @@ static const struct attack attacks[] = {
 static void driver(void)
 {
 	RUN(turns);
+	RUN(noise);
 	attacks_run(attacks, COUNT_OF(attacks));
 	stage_close();
 }

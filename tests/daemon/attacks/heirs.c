@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -113,6 +114,153 @@ static void heirs(unsigned number)
 	}
 }
 
+/* ---- many that die at once */
+
+enum { MANY = 96 };
+enum { NOTE_JOINED, NOTE_VICTIM, NOTE_STEP };
+
+/* Registers, holds a PD, and waits for its end beside the others. */
+static void __attribute__((noreturn)) die_together(int until)
+{
+	struct member member;
+	struct proto_need need;
+	char byte;
+
+	if (!CHECK(join(&member)))
+		finish();
+	need = want(&member, KIND_pd, 1);
+	CHECK(ask(&need) >= 0);
+	member.usage->row[0].used[KIND_pd] = 1;
+	close(member.table_fd);
+	note_add(NOTE_JOINED);
+	(void)!read(until, &byte, 1); /* until its other end is closed */
+	finish();
+}
+
+/* A user whose members die together; it is the heir of them all, since it shares their descriptors
+ * and has a device open. */
+static pid_t heir_of_many(void)
+{
+	int device, ends[2];
+	pid_t child[MANY], heir = split();
+
+	if (heir)
+		return heir;
+	become(attacker_uid(), NULL);
+	device = open(DEVICE_FILE, O_RDWR | O_CLOEXEC);
+	CHECK(device >= 0 && pipe2(ends, O_CLOEXEC) == 0, "%s", strerror(errno));
+	for (unsigned i = 0; i < MANY; i++) {
+		child[i] = split_sharing();
+		if (child[i] == 0)
+			die_together(ends[0]);
+	}
+	note_wait(NOTE_JOINED, MANY);
+	note_wait(NOTE_STEP, 1); /* the collector is stopped */
+	close(ends[1]);
+	for (unsigned i = 0; i < MANY; i++)
+		CHECK(reap(child[i]) == 0);
+	note_add(NOTE_STEP);
+	rest();
+	finish();
+}
+
+/* Asks for one more than its quota when the members are dead. */
+static pid_t asker(void)
+{
+	struct proto_need need;
+	struct member member;
+	pid_t child = split();
+	int fd;
+
+	if (child)
+		return child;
+	become(victim_uid(), NULL);
+	if (!CHECK(join(&member)))
+		finish();
+	need = want(&member, KIND_qp, QUOTA + 1);
+	note_add(NOTE_VICTIM);
+	note_wait(NOTE_STEP, 2);
+	fd = dial();
+	CHECK(tell(fd, MESSAGE_NEED, &need));
+	note_add(NOTE_STEP);
+	CHECK(hear(fd) == PROTO_REFUSED);
+	rest();
+	finish();
+}
+
+struct order {
+	pid_t victim;
+	unsigned orphans, before; /* all, and those that were found before the victim's answer */
+	bool answered;
+};
+
+static int order_note(const void *row, void *closure)
+{
+	const struct proto_event *event = row;
+	struct order *order = closure;
+
+	order->orphans += event->type == EVENT_ORPHANED;
+	order->before += event->type == EVENT_ORPHANED && !order->answered;
+	order->answered |= event->type == EVENT_REFUSED && event->pid == order->victim;
+	return 0;
+}
+
+static struct order order_of_events(pid_t victim)
+{
+	struct order order = { .victim = victim };
+	char problem[PROTO_PROBLEM];
+
+	CHECK(proto_rows(collector_socket(), MESSAGE_EVENTS, &(struct proto_choose){ 0 },
+			 order_note, &order, COLLECTOR_PATIENCE_MS, problem) >= 0, "%s", problem);
+	return order;
+}
+
+/* Members die while the collector is stopped, then a victim asks. Its answer does not wait for the
+ * search for their heirs, and one search finds the heirs of them all. */
+static void many_deaths(void)
+{
+	struct proto_pong before, after;
+	struct order order;
+	unsigned earlier; /* orphans, of cases before */
+	pid_t heir, victim;
+
+	device_make();
+	stage_open();
+	heir = heir_of_many();
+	victim = asker();
+	CHECK(note_wait(NOTE_JOINED, MANY) && note_wait(NOTE_VICTIM, 1));
+	CHECK(collector_call(MESSAGE_PING, NULL, &before) == 0);
+	earlier = order_of_events(victim).orphans;
+	kill(collector_pid(), SIGSTOP);
+	note_add(NOTE_STEP);
+	CHECK(note_wait(NOTE_STEP, 3), "the victim has not asked");
+	kill(collector_pid(), SIGCONT);
+	EVENTUALLY(order_of_events(victim).orphans == earlier + MANY);
+	CHECK(collector_call(MESSAGE_PING, NULL, &after) == 0);
+	EVENTUALLY(order_of_events(victim).answered);
+	order = order_of_events(victim);
+	order.orphans -= earlier;
+	order.before -= earlier;
+	printf("many_deaths: %u orphans, %u of them found before the victim was answered; "
+	       "%llu searches\n",
+	       order.orphans, order.before, (unsigned long long)(after.searches - before.searches));
+	CHECK(order.before < MANY / 2, "the victim waits for the search");
+	CHECK(after.searches - before.searches <= MANY / 8, "deaths are searched for one by one");
+	CHECK(collector_tenant("attacker").used[KIND_pd] == MANY, "%llu PDs are charged",
+	      (unsigned long long)collector_tenant("attacker").used[KIND_pd]);
+	/* The same at a restart, where life lines do not tell. */
+	collector_kill();
+	collector_start("");
+	EVENTUALLY(order_of_events(victim).orphans == MANY);
+	CHECK(collector_call(MESSAGE_PING, NULL, &after) == 0);
+	CHECK(after.searches <= MANY / 8, "%llu searches at the start",
+	      (unsigned long long)after.searches);
+	CHECK(collector_tenant("attacker").used[KIND_pd] == MANY);
+	attack_stop();
+	CHECK(reap(heir) == 0 && reap(victim) == 0);
+	stage_is_clean("many_deaths");
+}
+
 struct flipping {
 	int place, page, other;
 	bool stop;
@@ -210,8 +358,8 @@ static void heir_has_device(void)
 	/* The collector learns of deaths in their order. */
 	last = member_with_heir(false, false);
 	EVENTUALLY(collector_process(last).used[KIND_qp] == 0);
-	CHECK(collector_tenant("attacker").used[KIND_qp] == 1, "%llu QPs are charged",
-	      (unsigned long long)collector_tenant("attacker").used[KIND_qp]);
+	EVENTUALLY(collector_tenant("attacker").used[KIND_qp] == 1, "%llu QPs are charged",
+		   (unsigned long long)collector_tenant("attacker").used[KIND_qp]);
 	CHECK(collector_process(with).used[KIND_qp] == 1, "the heir has the device");
 	CHECK(collector_process(without).used[KIND_qp] == 0, "the heir has no device");
 	CHECK(!has_child_ended(heir) && !has_child_ended(other), "an heir ended too early");
@@ -231,6 +379,7 @@ static const struct attack attacks[] = {
 static void driver(void)
 {
 	RUN(heir_has_device);
+	RUN(many_deaths);
 	for (unsigned i = 0; i < COUNT_OF(attacks); i++)
 		CASE(attacks[i].name) {
 			device_make();

@@ -306,6 +306,53 @@ static void number_used_again_before_6_5(void)
 	CHECK(reap(child) == 0);
 }
 
+/* ---- who may ask about whom */
+
+/* What the collector says of a process to a user, of that group (NULL: of none). */
+static void explains(uid_t uid, const char *group, pid_t about, int expected)
+{
+	struct proto_explanation answer = { 0 };
+	pid_t child = split();
+	int result;
+
+	if (child) {
+		CHECK(reap(child) == 0);
+		return;
+	}
+	become(uid, group);
+	result = collector_call(MESSAGE_EXPLAIN,
+				&(struct proto_ask){ .pid = about ? about : getpid() }, &answer);
+	CHECK(result == expected, "of %d: %d, expected %d", (int)about, result, expected);
+	CHECK(expected == 0 || (!answer.cgroup[0] && !answer.uid && !answer.alive));
+	finish();
+}
+
+static void foreign_processes(void)
+{
+	pid_t victim;
+
+	stage_open();
+	victim = split();
+	if (victim == 0) {
+		become(victim_uid(), NULL);
+		note_add(0);
+		rest();
+		finish();
+	}
+	note_wait(0, 1);
+	explains(attacker_uid(), NULL, 0, 0);
+	explains(attacker_uid(), NULL, victim, -EPERM);
+	explains(attacker_uid(), NULL, getpid(), -EPERM);
+	explains(attacker_uid(), NULL, 1, -EPERM);
+	/* Not even whether there is one. */
+	explains(attacker_uid(), NULL, 0x7ffffff0, -EPERM);
+	explains(victim_uid(), NULL, victim, 0);
+	explains(attacker_uid(), ADMIN_GROUP, victim, 0);
+	explains(0, NULL, victim, 0);
+	attack_stop();
+	CHECK(reap(victim) == 0);
+}
+
 /* Name, promise, processes, rounds, turns, slowdown, and what runs. */
 static const struct attack attacks[] = {
 	{ "cookies", "the cookie of another process is worthless", 4,
@@ -323,6 +370,7 @@ static const struct attack attacks[] = {
 static void driver(void)
 {
 	attacks_run(attacks, COUNT_OF(attacks));
+	RUN(foreign_processes);
 	RUN(number_used_again);
 	RUN(number_used_again_before_6_5);
 	stage_close();

@@ -142,7 +142,7 @@ static void frames(unsigned number)
 	static const uint32_t lengths[] = {
 		0, 1, 23, 25, 4096, 4097, 1 << 20, INT32_MAX, UINT32_MAX
 	};
-	static const unsigned types[] = { 0, 14, 15, 99, 0x7fff, 0xffff };
+	static const unsigned types[] = { 0, 14, 16, 99, 0x7fff, 0xffff };
 	unsigned seed = number;
 	char garbage[PROTO_REQUEST_MAX];
 
