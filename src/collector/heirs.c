@@ -34,6 +34,7 @@ struct sought {
 	struct heirs_goal goal;
 	enum sought_state state;
 	bool found;
+	bool again; /* one pass has found nobody */
 	bool candidate; /* the process that is looked at has its page */
 	uint64_t since;
 	int next_of_inode;
@@ -354,6 +355,13 @@ static bool pass_begin(struct heirs *heirs, struct search *search)
 	return search->running = any;
 }
 
+/* An heir that forks while a pass goes on may have ended when the pass comes to it, and its child
+ * may not be on the list that the pass has read. So one pass that finds nobody is not believed. */
+static bool is_doubtful(const struct sought *sought, enum heirs_result result)
+{
+	return result == HEIRS_NONE && !sought->goal.pid && !sought->again;
+}
+
 static void pass_end(struct heirs *heirs, struct search *search)
 {
 	heirs->passes += search->processes != NULL;
@@ -371,6 +379,11 @@ static void pass_end(struct heirs *heirs, struct search *search)
 
 		if (!is_of(sought, search, SOUGHT_NOW))
 			continue;
+		if (is_doubtful(sought, result)) {
+			sought->again = true;
+			sought->state = SOUGHT_NEXT;
+			continue;
+		}
 		heirs_drop(heirs, i);
 		heirs->done(heirs->closure, i, result);
 	}
