@@ -274,6 +274,12 @@ static __always_inline void give_back(__u32 slot, __u32 kind, __u64 bytes)
 
 /* ---- files that are closed */
 
+/* A number, not a pointer: newer kernels know what it points to, and forbid to compare it. */
+static __always_inline __u64 file_of(const struct ib_uobject *uobject)
+{
+	return (__u64)BPF_CORE_READ(uobject, ufile);
+}
+
 /* Whoever deletes the key has the rest to do. */
 static __always_inline void closed_forget(struct guard_head *head, __u64 file, __u32 slot)
 {
@@ -689,8 +695,7 @@ static __always_inline void charge_reserved(const struct guard_head *head,
 		bytes = bytes_told(command, attrs); /* the kernel keeps no length */
 	if (bytes > charge->bytes)
 		charge_anyway(charge->slot, KIND_mr_bytes, bytes - charge->bytes,
-			      !head->trusting && is_longer(command, bytes) ? (__u64)uobject->ufile :
-									     0);
+			      !head->trusting && is_longer(command, bytes) ? file_of(uobject) : 0);
 	else if (bytes < charge->bytes)
 		put(charge->slot, KIND_mr_bytes, -(__s64)(charge->bytes - bytes));
 	charge->bytes = bytes;
@@ -701,7 +706,7 @@ static __always_inline void charge_reserved(const struct guard_head *head,
 static __always_inline void charge_unforeseen(struct ib_uobject *uobject, int proven,
 					      struct guard_charge *charge)
 {
-	__u64 file = proven ? (__u64)uobject->ufile : 0;
+	__u64 file = proven ? file_of(uobject) : 0;
 
 	charge->bytes = charge->kind == KIND_mr ? region_bytes(uobject->object) : 0;
 	charge_anyway(charge->slot, charge->kind, 1, file);
@@ -814,7 +819,7 @@ int BPF_PROG(g_changed, struct ib_uobject *uobject, int mode)
 	}
 	before = charge->bytes;
 	if (command && is_another(head, command, bytes, before))
-		file = (__u64)uobject->ufile;
+		file = file_of(uobject);
 	if (command && command->state >= GUARD_RESERVED && command->kind == KIND_mr_bytes) {
 		reserved = command->bytes;
 		command->state = GUARD_LOOKED;
