@@ -37,6 +37,7 @@ static const struct part {
 	bool skipped;  /* now and then, see pins_misses */
 } parts[] = {
 	{ "g_destroy", GUARD_IOCTL, false, true },	{ "g_exit", GUARD_IOCTL, false, true },
+	{ "g_exec", GUARD_IOCTL, false, true },
 	{ "g_ioctl_end", GUARD_IOCTL, false, true },	{ "g_commit", GUARD_IOCTL, false, true },
 	{ "g_write_end", GUARD_WRITE, false, true },	{ "g_write", GUARD_WRITE, false, false },
 	{ "g_ioctl_compat", GUARD_IOCTL, true, false }, { "g_ioctl", GUARD_IOCTL, false, false },
