@@ -695,6 +695,7 @@ void members_attach(struct members *members)
 	for (unsigned i = 0; i < books->file->members_high; i++)
 		if (books->file->member[i].state == BOOK_TAKEN && books->member[i].pidfd < 0)
 			bury(members, i, since);
+	grants_attached(books);
 }
 
 int members_init(struct members *members, struct books *books)
