@@ -191,4 +191,15 @@ mark
 "$command" limit set tenant a qp=7 >/dev/null
 soon 100 "a new limit is in force" is limits a 'qp 7' qp
 limited a/1 7
+
+echo "-- exec by threads that are not the leader"
+# entries: of the table of commands, which has one for each thread that gives any
+entries() { bpftool map dump name guard_commands | grep -c '"key":' || true; }
+kill -STOP "$keeper" # it would clear up
+earlier=$(entries)
+intrude relay others/1 'made 0 relayed' relay qp 40
+later=$(entries)
+check "40 programs in a row leave nothing ($earlier entries, then $later)" test "$later" -le $((earlier + 1))
+end relay
+kill -CONT "$keeper"
 guard_stop

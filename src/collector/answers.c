@@ -13,7 +13,7 @@
 #include "collector/subject.h"
 
 enum {
-	SHARE_OF_TABLE = 2,  /* a user other than root gets no more of one that is getting full */
+	RESERVE_OF_TABLE = 64, /* one in so many rows is for root */
 	ORPHAN_US = 1000000, /* how often orphans are looked for, */
 	SOON_US = 20000,     /* and while the kernel may be clearing up after them */
 	SEARCH_NS = 500000,  /* of searching, before others are served */
@@ -67,20 +67,47 @@ static void answer_PING(struct collector *collector, const struct request *reque
 
 /* ---- HELLO */
 
-static bool has_its_share(const struct books *books, uid_t uid)
+/* How many rows of a table others than root may still take. */
+static unsigned rows_left(unsigned most, unsigned taken)
 {
-	unsigned members = 0, leases = 0;
+	unsigned open = most - most / RESERVE_OF_TABLE;
 
-	if (uid == 0 || (books->members_count < BOOKS_MEMBERS / SHARE_OF_TABLE &&
-			 books->leases_count < LEASES_MAX / SHARE_OF_TABLE))
-		return false;
+	return taken < open ? open - taken : 0;
+}
+
+/* A user, and a tenant, gets a further row only while it has fewer than are left: so there is
+ * always something left for who comes next, whoever came before. */
+static const char *share_of_members(const struct books *books, uid_t uid, unsigned tenant)
+{
+	unsigned left = rows_left(BOOKS_MEMBERS, books->members_count), of_user = 0;
+
+	if (uid == 0 || left > books->members_count)
+		return NULL;
 	for (unsigned i = 0; i < books->file->members_high; i++)
-		members += books->file->member[i].state != BOOK_FREE &&
+		of_user += books->file->member[i].state != BOOK_FREE &&
 			   books->file->member[i].uid == uid;
-	for (unsigned i = 0; i < books->file->leases_high; i++)
-		leases += books->view[i].member != BOOKS_NOBODY &&
-			  books->file->member[books->view[i].member].uid == uid;
-	return members >= BOOKS_MEMBERS / SHARE_OF_TABLE || leases >= LEASES_MAX / SHARE_OF_TABLE;
+	return of_user >= left			       ? "its user has its share of all places" :
+	       books->tenant[tenant]->members >= left ? "its tenant has its share of all places" :
+							 NULL;
+}
+
+static const char *share_of_leases(const struct books *books, uid_t uid, unsigned tenant)
+{
+	unsigned left = rows_left(LEASES_MAX, books->leases_count), of_user = 0, of_tenant = 0;
+
+	if (uid == 0 || left > books->leases_count)
+		return NULL;
+	for (unsigned i = 0; i < books->file->leases_high; i++) {
+		const struct lease_view *view = &books->view[i];
+
+		if (view->member == BOOKS_NOBODY)
+			continue;
+		of_user += books->file->member[view->member].uid == uid;
+		of_tenant += view->tenant == tenant;
+	}
+	return of_user >= left	 ? "its user has its share of all leases" :
+	       of_tenant >= left ? "its tenant has its share of all leases" :
+				   NULL;
 }
 
 const char *collector_tenant_name(const struct collector *collector, const struct subject *subject)
@@ -185,6 +212,7 @@ static void answer_HELLO(struct collector *collector, const struct request *requ
 	struct proto_welcome welcome = { 0 };
 	struct subject subject;
 	struct peer peer;
+	const char *share;
 	int tenant, member, fds[2], result = members_identify(request->fd, request->start, &peer);
 
 	if (result < 0) {
@@ -199,9 +227,12 @@ static void answer_HELLO(struct collector *collector, const struct request *requ
 	snprintf(welcome.tenant, sizeof(welcome.tenant), "%s",
 		 collector_tenant_name(collector, &subject));
 	tenant = books_tenant(books, welcome.tenant);
+	share = tenant < 0 ? NULL : share_of_members(books, peer.uid, (unsigned)tenant);
+	if (!share && tenant >= 0)
+		share = share_of_leases(books, peer.uid, (unsigned)tenant);
 	if (tenant < 0)
 		member = tenant;
-	else if (has_its_share(books, peer.uid))
+	else if (share)
 		member = -EUSERS;
 	else
 		member = members_join(&collector->members, &peer, (unsigned)tenant, hello, -1,
@@ -210,8 +241,7 @@ static void answer_HELLO(struct collector *collector, const struct request *requ
 		close(peer.pidfd);
 		server_fail(request, member, "process %d of uid %u cannot be registered: %s",
 			    (int)peer.pid, (unsigned)peer.uid,
-			    member == -EUSERS ? "its user has half of all places already" :
-						strerror(-member));
+			    share ? share : strerror(-member));
 		return;
 	}
 	welcome.cookie = books->file->member[member].cookie;
@@ -242,21 +272,26 @@ static bool need_is_sound(const struct proto_need *need)
 	return true;
 }
 
-/* The member's lease for the row it counts in; made if there is none. -errno. */
-static int lease_for(struct collector *collector, unsigned member, const struct proto_need *need)
+/* The member's lease for the row it counts in; made if there is none. -errno, and *ret_why. */
+static int lease_for(struct collector *collector, unsigned member, const struct proto_need *need,
+		     const char **ret_why)
 {
 	struct books *books = &collector->books;
+	const struct book_member *row = &books->file->member[member];
 	unsigned found = books_lease_of(books, member, need->row), device;
 	int lease, result;
 
 	if (found != BOOKS_NOBODY)
 		return (int)found;
-	if (has_its_share(books, books->file->member[member].uid))
+	*ret_why = share_of_leases(books, row->uid, row->tenant);
+	if (*ret_why)
 		return -EUSERS;
+	*ret_why = "all leases are taken";
 	device = control_device(collector, need->device);
 	lease = books_lease_row(books);
 	if (lease < 0)
 		return lease;
+	*ret_why = "there is no memory for its row of the lease table";
 	result = books_lease_take(books, (unsigned)lease, member, device, need->row);
 	if (result < 0)
 		return result;
@@ -265,28 +300,18 @@ static int lease_for(struct collector *collector, unsigned member, const struct 
 	return lease;
 }
 
+/* A limit is in the way; it may be one that is only told of. */
 static void refused(struct collector *collector, const struct request *request, unsigned lease,
-		    const struct ledger_refusal *refusal)
+		    const struct ledger_refusal *refusal, bool tolerated, struct proto_give *give)
 {
 	struct books *books = &collector->books;
 	const struct lease_view *view = &books->view[lease];
 	struct book_member *row = &books->file->member[view->member];
 	struct tenant *tenant = books->tenant[view->tenant];
-	bool tolerated = (refusal->own ? row->own_mode : tenant->table->mode) != MODE_ENFORCE;
-	struct proto_give give = {
-		.lease = lease,
-		.kind = refusal->kind,
-		.scope = refusal->scope,
-		.own = refusal->own,
-		.used = refusal->used,
-		.wanted = refusal->wanted,
-		.limit = refusal->limit,
-		.event = ++row->refusals,
-	};
 	struct proto_event event = {
 		.type = tolerated ? EVENT_TOLERATED : EVENT_REFUSED,
 		.pid = row->pid,
-		.number = give.event,
+		.number = ++row->refusals,
 		.kind = refusal->kind,
 		.scope = refusal->scope,
 		.own = refusal->own,
@@ -302,7 +327,14 @@ static void refused(struct collector *collector, const struct request *request, 
 	tenant->all.device[view->device].refused[refusal->kind]++;
 	books->host.total.refused[refusal->kind]++;
 	books->host.device[view->device].refused[refusal->kind]++;
-	server_reply(request, PROTO_REFUSED, &give, NULL, 0);
+	give->kind = refusal->kind;
+	give->scope = refusal->scope;
+	give->own = refusal->own;
+	give->used = refusal->used;
+	give->wanted = refusal->wanted;
+	give->limit = refusal->limit;
+	give->event = event.number;
+	server_reply(request, tolerated ? PROTO_TOLERATED : PROTO_REFUSED, give, NULL, 0);
 	collector_event(collector, &event);
 }
 
@@ -322,12 +354,72 @@ static bool is_kept(struct collector *collector, const struct request *request, 
 	return members_await(&collector->members, tenant, ticket) && server_hold(request, ticket);
 }
 
+/* Asks again if somebody has ended meanwhile: what it held may have been in the way. */
+static int need_meet(struct collector *collector, const struct request *request, uint64_t cookie,
+		     const struct grants_need *need, struct ledger_refusal *ret_refusal)
+{
+	unsigned members;
+	int result;
+
+	do {
+		result = grants_need(&collector->books, need, ret_refusal);
+		members = collector->books.members_count;
+		if (result == LEDGER_REFUSED)
+			collector_dispatch(collector);
+		/* The process may be the one that has ended. */
+		if (members_find(&collector->members, request->pid, cookie) < 0)
+			return -ESTALE;
+	} while (result == LEDGER_REFUSED && collector->books.members_count != members);
+	return result;
+}
+
+static bool lease_is_empty(const struct books *books, unsigned lease)
+{
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		if (books->file->lease[lease].granted[kind])
+			return false;
+	return true;
+}
+
+/* The member has a lease for it. True: it was new, and got nothing. */
+static bool need_answer(struct collector *collector, const struct request *request,
+			const struct proto_need *asked, unsigned lease, bool is_new)
+{
+	struct books *books = &collector->books;
+	const struct book_member *member = &books->file->member[books->view[lease].member];
+	struct ledger_refusal refusal;
+	struct proto_give give = { .lease = lease };
+	struct grants_need need = { .lease = lease, .count = asked->count,
+				    .question = asked->question };
+	int result;
+
+	/* Who has caps has more than it asked for, and gives back without a word. */
+	need.exact = asked->flags & NEED_EXACT && member->flags & MEMBER_ASKS;
+	memcpy(need.kind, asked->kind, sizeof(need.kind));
+	memcpy(need.total, asked->total, sizeof(need.total));
+	memcpy(need.wanted, asked->wanted, sizeof(need.wanted));
+	result = need_meet(collector, request, asked->cookie, &need, &refusal);
+	if (result < 0) {
+		server_fail(request, result, "process %d has ended", (int)request->pid);
+		return false;
+	}
+	is_new = is_new && lease_is_empty(books, lease);
+	give.mode = books->tenant[books->view[lease].tenant]->table->mode;
+	if (is_new)
+		give.lease = PROTO_NO_LEASE;
+	if (result == 0)
+		server_reply(request, 0, &give, NULL, 0);
+	else if (result != LEDGER_REFUSED || !is_kept(collector, request, lease, &refusal))
+		refused(collector, request, lease, &refusal, result == LEDGER_TOLERATED, &give);
+	return is_new;
+}
+
 static void answer_NEED(struct collector *collector, const struct request *request)
 {
 	struct proto_need asked = *(const struct proto_need *)request->body;
 	int member = members_find(&collector->members, request->pid, asked.cookie), lease;
-	struct grants_need need = { .exact = asked.flags & NEED_EXACT };
-	struct ledger_refusal refusal;
+	unsigned leases = collector->books.leases_count;
+	const char *why = "";
 
 	if (member < 0) {
 		server_fail(request, member,
@@ -336,30 +428,21 @@ static void answer_NEED(struct collector *collector, const struct request *reque
 		return;
 	}
 	proto_text(asked.device);
-	/* Who has caps has more than it asked for, and gives back without a word. */
-	if (!(collector->books.file->member[member].flags & MEMBER_ASKS))
-		need.exact = false;
 	if (!need_is_sound(&asked)) {
 		server_fail(request, -EINVAL, "NEED with kinds or amounts that do not exist");
 		return;
 	}
 	members_seek_page(&collector->members, (unsigned)member);
-	lease = lease_for(collector, (unsigned)member, &asked);
+	lease = lease_for(collector, (unsigned)member, &asked, &why);
 	if (lease < 0) {
 		server_fail(request, lease, "no lease for process %d on device '%s': %s",
-			    (int)request->pid, asked.device, strerror(-lease));
+			    (int)request->pid, asked.device, why);
 		return;
 	}
-	need.lease = (unsigned)lease;
-	need.count = asked.count;
-	memcpy(need.kind, asked.kind, sizeof(need.kind));
-	memcpy(need.total, asked.total, sizeof(need.total));
-	memcpy(need.wanted, asked.wanted, sizeof(need.wanted));
-	if (grants_need(&collector->books, &need, &refusal) == LEDGER_REFUSED) {
-		if (!is_kept(collector, request, (unsigned)lease, &refusal))
-			refused(collector, request, (unsigned)lease, &refusal);
-	} else
-		server_reply(request, 0, &(struct proto_give){ .lease = (uint32_t)lease }, NULL, 0);
+	/* A row that nothing was granted on would be one less for others. */
+	if (need_answer(collector, request, &asked, (unsigned)lease,
+			collector->books.leases_count != leases))
+		books_lease_drop(&collector->books, (unsigned)lease);
 }
 
 /* ---- rows */
@@ -556,7 +639,7 @@ static void send_lease(struct collector *collector, const struct request *reques
 		row_on_device(collector, head, books->tenant[view->tenant], view->device, kernel);
 
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
-		row.used[kind] = row.peak[kind] = grants_shown(books, lease, kind);
+		row.used[kind] = row.peak[kind] = grants_used(books, lease, kind);
 		row.granted[kind] = books->file->lease[lease].granted[kind];
 	}
 	server_row(request, &row);

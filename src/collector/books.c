@@ -183,6 +183,7 @@ static int tenant_open(struct books *books, unsigned number)
 		free(tenant);
 		return result;
 	}
+	tenant->leases = BOOKS_NOBODY;
 	owner_unlimited(&tenant->all);
 	unlimited(tenant->process_limit.total);
 	for (unsigned device = 0; device < LEDGER_DEVICES; device++)
@@ -242,6 +243,7 @@ int books_tenant(struct books *books, const char *name)
 		tenant_close(books, (unsigned)number);
 		return result;
 	}
+	STORE(books->file->tolerant[number], 0);
 	name_write(&books->file->tenant[number], name);
 	return number;
 }
@@ -347,11 +349,33 @@ void books_lease_view(struct books *books, unsigned lease)
 static void lease_link(struct books *books, unsigned lease)
 {
 	struct member *member = &books->member[books->file->lease[lease].member];
+	struct lease_view *view = &books->view[lease];
+	struct tenant *tenant;
 
 	books_lease_view(books, lease);
-	books->view[lease].next_of_member = member->leases;
+	view->next_of_member = member->leases;
 	member->leases = lease;
+	tenant = books->tenant[view->tenant];
+	view->previous_of_tenant = BOOKS_NOBODY;
+	view->next_of_tenant = tenant->leases;
+	if (tenant->leases != BOOKS_NOBODY)
+		books->view[tenant->leases].previous_of_tenant = lease;
+	tenant->leases = lease;
 	books->leases_count++;
+}
+
+/* Out of the tenant's list; the member's ends with the member. */
+static void lease_unlink(struct books *books, unsigned lease)
+{
+	const struct lease_view *view = &books->view[lease];
+
+	if (view->next_of_tenant != BOOKS_NOBODY)
+		books->view[view->next_of_tenant].previous_of_tenant = view->previous_of_tenant;
+	if (view->previous_of_tenant != BOOKS_NOBODY)
+		books->view[view->previous_of_tenant].next_of_tenant = view->next_of_tenant;
+	else
+		books->tenant[view->tenant]->leases = view->next_of_tenant;
+	books->leases_count--;
 }
 
 int books_lease_take(struct books *books, unsigned lease, unsigned member, unsigned device,
@@ -420,9 +444,19 @@ static void lease_free(struct books *books, unsigned lease)
 		books_grant(books, lease, kind, 0);
 	}
 	__atomic_store_n(&books->file->lease[lease].state, BOOK_FREE, __ATOMIC_RELEASE);
+	lease_unlink(books, lease);
 	view->member = BOOKS_NOBODY;
-	books->leases_count--;
 	books->free_leases[books->free_leases_count++] = lease;
+}
+
+void books_lease_drop(struct books *books, unsigned lease)
+{
+	uint32_t *link = &books->member[books->view[lease].member].leases;
+
+	while (*link != lease)
+		link = &books->view[*link].next_of_member;
+	*link = books->view[lease].next_of_member;
+	lease_free(books, lease);
 }
 
 void books_member_free(struct books *books, unsigned member)

@@ -23,7 +23,7 @@
 #define BOOKS_MAGIC 0x736b6f6f62616d64u /* "dmabooks" */
 
 enum {
-	BOOKS_VERSION = 1,
+	BOOKS_VERSION = 2,
 	BOOKS_MEMBERS = 8192,
 	BOOKS_TENANTS = 1024,
 	BOOKS_PROBLEM = 512,
@@ -88,6 +88,8 @@ struct book_file {
 	uint32_t leases_high;
 	struct book_name device[LEDGER_DEVICES]; /* the first is the nameless device */
 	struct book_name tenant[BOOKS_TENANTS];
+	uint32_t tolerant[BOOKS_TENANTS]; /* limits were not enforced, and members' pages may have
+					     more than is granted */
 	_Alignas(4096) struct book_member member[BOOKS_MEMBERS];
 	_Alignas(4096) struct book_lease lease[LEASES_MAX];
 };
@@ -130,6 +132,17 @@ struct tenant {
 	int table_fd;	   /* for us, */
 	int table_read_fd; /* and to be handed over */
 	unsigned members;
+	uint32_t leases; /* the first, chained */
+};
+
+/* What a member was given last. While its page has the number of the question, it is about
+ * to take that. */
+struct promise {
+	uint64_t question; /* 0: none */
+	uint32_t lease;
+	unsigned count;
+	unsigned kind[COST_KINDS];
+	uint64_t total[COST_KINDS];
 };
 
 /* What is known of a member besides its row in the file. */
@@ -140,6 +153,7 @@ struct member {
 	uint32_t leases; /* the first, chained */
 	uint32_t next_of_pid;
 	uint8_t seeks;		   /* for the usage page of one that lives */
+	struct promise promise;
 	bool orphan;		   /* has ended, but a child still has its descriptors */
 	bool orphan_told;	   /* and everybody knows */
 	uint8_t nothing;	   /* so often in a row the kernel had nothing of it any more */
@@ -158,6 +172,7 @@ struct lease_view {
 	uint32_t tenant;
 	uint32_t device;
 	uint32_t next_of_member;
+	uint32_t next_of_tenant, previous_of_tenant;
 };
 
 struct books {
@@ -172,6 +187,7 @@ struct books {
 	uint32_t *free_leases, *free_members;
 	unsigned free_leases_count, free_members_count;
 	unsigned members_count, leases_count;
+	bool attached; /* members_attach is done */
 	uint32_t by_pid[4096];
 };
 
@@ -205,6 +221,9 @@ int books_lease_row(struct books *books);
 /* Takes a free lease row for a member; it is empty. -ENOSPC when its table has no memory. */
 int books_lease_take(struct books *books, unsigned lease, unsigned member, unsigned device,
 		     unsigned usage_row);
+
+/* Makes a lease free that nothing was ever granted on, and that its member does not know of. */
+void books_lease_drop(struct books *books, unsigned lease);
 
 /* The member's lease for a row of its usage page, or BOOKS_NOBODY. */
 unsigned books_lease_of(const struct books *books, unsigned member, unsigned usage_row);

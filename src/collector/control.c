@@ -94,7 +94,8 @@ static void tenant_apply(struct collector *collector, unsigned number)
 				tenant->process_limit.device[device][kind] = policy_tenant_limit(
 					policy, said, true, device_name(collector, device), kind);
 	}
-	__atomic_store_n(&tenant->table->mode, policy_tenant_mode(policy, said), __ATOMIC_RELAXED);
+	grants_mode(&collector->books, number,
+		    (enum ledger_mode)policy_tenant_mode(policy, said)); /* the same numbers */
 }
 
 /* Every tenant that a policy names is on the books, and one more; others only while they

@@ -62,7 +62,7 @@ static void used_now(const struct books *books, unsigned member, uint64_t ret_us
 	for (uint32_t lease = books->member[member].leases; lease != BOOKS_NOBODY;
 	     lease = books->view[lease].next_of_member)
 		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
-			ret_used[kind] += grants_shown(books, lease, kind);
+			ret_used[kind] += grants_used(books, lease, kind);
 }
 
 static int64_t nearer_to_zero(int64_t a, int64_t b)

@@ -8,7 +8,7 @@
 
 /* Credit beyond what was asked for, so that the next questions are not asked: about as
  * much as there is already, but of what is left for others only a small part. */
-enum { CHUNK_COUNT = 16, SHARE_OF_REST = 16, ROUNDS = 64 };
+enum { CHUNK_COUNT = 16, SHARE_OF_REST = 16 };
 #define CHUNK_BYTES (16ull << 20)
 
 /* One of the limits above a lease. */
@@ -16,22 +16,56 @@ struct level {
 	enum ledger_scope scope;
 	wide granted;
 	uint64_t limit;
-	bool own;    /* the limit is a wish of the process's environment */
-	bool shared; /* with other processes */
+	bool own; /* the limit is a wish of the process's environment */
 };
+
+/* Whose limits count. */
+struct heed {
+	bool policy;
+	bool wishes; /* of the process's environment, which may lower the policy's */
+};
+
+static const struct heed heed_all = { true, true };
+static const struct heed heed_policy = { true, false };
 
 static uint64_t min(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-/* A wish may lower a limit. One that nobody uttered (a default) gives way to a limit. */
-static void lower(struct level *level, uint64_t wish, bool is_default)
+static uint64_t max(uint64_t a, uint64_t b)
 {
-	if (wish >= level->limit || (is_default && level->limit != SIZE_UNLIMITED))
-		return;
-	level->limit = wish;
-	level->own = true;
+	return a > b ? a : b;
+}
+
+/* The limits that refuse; the others are told of, and passed. */
+static struct heed heed_enforced(const struct books *books, unsigned lease)
+{
+	const struct lease_view *view = &books->view[lease];
+
+	return (struct heed){
+		.policy = books->tenant[view->tenant]->table->mode == MODE_ENFORCE,
+		.wishes = books->file->member[view->member].own_mode == MODE_ENFORCE,
+	};
+}
+
+/* Whether it is a limit of many processes. */
+static bool is_shared(enum ledger_scope scope)
+{
+	return scope >= SCOPE_TENANT;
+}
+
+/* A wish may lower a limit. One that nobody uttered (a default) gives way to a limit. */
+static struct level level_of(enum ledger_scope scope, wide granted, uint64_t policy, uint64_t wish,
+			     bool is_default, struct heed heed)
+{
+	struct level level = { scope, granted, heed.policy ? policy : SIZE_UNLIMITED, false };
+
+	if (heed.wishes && wish < level.limit && !(is_default && policy != SIZE_UNLIMITED)) {
+		level.limit = wish;
+		level.own = true;
+	}
+	return level;
 }
 
 /* Two rows of a member may count one device, the nameless one. */
@@ -47,38 +81,34 @@ static wide member_on_device(const struct books *books, unsigned member, unsigne
 	return granted;
 }
 
-/* All limits above a lease, the narrowest scope first; with or without the wishes of the
- * process's environment, which may lower them. */
-static void levels_of(const struct books *books, unsigned lease, unsigned kind, bool wishes,
+/* All limits above a lease, the narrowest scope first. */
+static void levels_of(const struct books *books, unsigned lease, unsigned kind, struct heed heed,
 		      struct level ret[LEDGER_SCOPES])
 {
 	const struct book_lease *row = &books->file->lease[lease];
 	const struct book_member *member = &books->file->member[row->member];
 	const struct tenant *tenant = books->tenant[books->view[lease].tenant];
+	const struct owner *host = &books->host;
 	unsigned device = row->device;
 
-	ret[SCOPE_PROCESS] = (struct level){ SCOPE_PROCESS,
-					     books->member[row->member].granted[kind],
-					     tenant->process_limit.total[kind], false, false };
+	ret[SCOPE_PROCESS] = level_of(SCOPE_PROCESS, books->member[row->member].granted[kind],
+				      tenant->process_limit.total[kind],
+				      member->process_limit[kind],
+				      member->process_defaults >> kind & 1, heed);
 	ret[SCOPE_PROCESS_DEVICE] =
-		(struct level){ SCOPE_PROCESS_DEVICE,
-				member_on_device(books, row->member, device, kind),
-				tenant->process_limit.device[device][kind], false, false };
-	ret[SCOPE_TENANT] = (struct level){ SCOPE_TENANT, tenant->all.total.granted[kind],
-					    tenant->all.total.limit[kind], false, true };
+		level_of(SCOPE_PROCESS_DEVICE, member_on_device(books, row->member, device, kind),
+			 tenant->process_limit.device[device][kind], SIZE_UNLIMITED, false, heed);
+	ret[SCOPE_TENANT] = level_of(SCOPE_TENANT, tenant->all.total.granted[kind],
+				     tenant->all.total.limit[kind], SIZE_UNLIMITED, false, heed);
 	ret[SCOPE_TENANT_DEVICE] =
-		(struct level){ SCOPE_TENANT_DEVICE, tenant->all.device[device].granted[kind],
-				tenant->all.device[device].limit[kind], false, true };
-	ret[SCOPE_DEVICE] = (struct level){ SCOPE_DEVICE, books->host.device[device].granted[kind],
-					    books->host.device[device].limit[kind], false, true };
-	ret[SCOPE_HOST] = (struct level){ SCOPE_HOST, books->host.total.granted[kind],
-					  books->host.total.limit[kind], false, true };
-	if (!wishes)
-		return;
-	lower(&ret[SCOPE_PROCESS], member->process_limit[kind],
-	      member->process_defaults >> kind & 1);
-	lower(&ret[SCOPE_DEVICE], row->device_limit[kind], false);
-	lower(&ret[SCOPE_HOST], member->host_limit[kind], member->host_defaults >> kind & 1);
+		level_of(SCOPE_TENANT_DEVICE, tenant->all.device[device].granted[kind],
+			 tenant->all.device[device].limit[kind], SIZE_UNLIMITED, false, heed);
+	ret[SCOPE_DEVICE] =
+		level_of(SCOPE_DEVICE, host->device[device].granted[kind],
+			 host->device[device].limit[kind], row->device_limit[kind], false, heed);
+	ret[SCOPE_HOST] = level_of(SCOPE_HOST, host->total.granted[kind], host->total.limit[kind],
+				   member->host_limit[kind], member->host_defaults >> kind & 1,
+				   heed);
 }
 
 /* Whether more is granted on a lease than some limit of the policy above it allows; a wish
@@ -87,7 +117,7 @@ static bool is_draining(const struct books *books, unsigned lease, unsigned kind
 {
 	struct level level[LEDGER_SCOPES];
 
-	levels_of(books, lease, kind, false, level);
+	levels_of(books, lease, kind, heed_policy, level);
 	for (int i = 0; i < LEDGER_SCOPES; i++)
 		if (level[i].granted > level[i].limit)
 			return true;
@@ -113,18 +143,39 @@ static bool is_of_device(enum ledger_scope scope)
 	       scope == SCOPE_DEVICE;
 }
 
+/* The next lease of the scope's owner, or its first after BOOKS_NOBODY: how many leases others
+ * have must not make a sweep longer. */
+static uint32_t owner_next(const struct books *books, const struct range *range, uint32_t lease)
+{
+	bool first = lease == BOOKS_NOBODY;
+
+	if (range->scope <= SCOPE_PROCESS_DEVICE)
+		return first ? books->member[range->member].leases :
+			       books->view[lease].next_of_member;
+	if (range->scope <= SCOPE_TENANT_DEVICE)
+		return first ? books->tenant[range->tenant]->leases :
+			       books->view[lease].next_of_tenant;
+	lease = first ? 0 : lease + 1;
+	return lease < books->file->leases_high ? lease : BOOKS_NOBODY;
+}
+
 static bool within(const struct range *range, const struct lease_view *view)
 {
-	if (view->member == BOOKS_NOBODY || !view->used)
-		return false;
-	if (is_of_device(range->scope) && view->device != range->device)
-		return false;
-	if (range->scope <= SCOPE_PROCESS_DEVICE)
-		return view->member == range->member;
-	if (range->scope <= SCOPE_TENANT_DEVICE)
-		return view->tenant == range->tenant;
-	return true;
+	return view->member != BOOKS_NOBODY && view->used &&
+	       (!is_of_device(range->scope) || view->device == range->device);
 }
+
+static uint32_t range_next(const struct books *books, const struct range *range, uint32_t lease)
+{
+	do
+		lease = owner_next(books, range, lease);
+	while (lease != BOOKS_NOBODY && !within(range, &books->view[lease]));
+	return lease;
+}
+
+#define EACH_IN_RANGE(books, range, lease)                                                         \
+	for (uint32_t lease = range_next(books, range, BOOKS_NOBODY); lease != BOOKS_NOBODY;       \
+	     lease = range_next(books, range, lease))
 
 uint64_t grants_used(const struct books *books, unsigned lease, unsigned kind)
 {
@@ -136,34 +187,55 @@ uint64_t grants_used(const struct books *books, unsigned lease, unsigned kind)
 			    granted;
 }
 
-uint64_t grants_shown(const struct books *books, unsigned lease, unsigned kind)
+/* What the member was given in answer to a question and is about to take: it is as good as
+ * used. Its next question has another number. */
+static uint64_t promised(const struct books *books, unsigned lease, unsigned kind)
 {
-	const struct lease_view *view = &books->view[lease];
+	const struct member *member = &books->member[books->view[lease].member];
+	const struct promise *promise = &member->promise;
 
-	if (!view->used || books->tenant[view->tenant]->table->mode == MODE_ENFORCE)
-		return grants_used(books, lease, kind);
-	return LOAD(view->used[kind]);
+	if (!promise->question || promise->lease != lease ||
+	    __atomic_load_n(&member->usage->question, __ATOMIC_SEQ_CST) != promise->question)
+		return 0;
+	for (unsigned i = 0; i < promise->count; i++)
+		if (promise->kind[i] == kind)
+			return promise->total[i];
+	return 0;
 }
 
-/* First half of taking back: from now on nothing new is taken above what is used. */
-static void cap_lower(struct books *books, unsigned lease, unsigned kind, bool hold)
+/* First half of taking back: from now on nothing new is taken but what was promised; with hold
+ * not even that. */
+static void cap_close(struct books *books, unsigned lease, unsigned kind, bool hold)
 {
 	struct lease_view *view = &books->view[lease];
-	uint64_t target = hold ? 0 : LOAD(view->used[kind]);
+	uint64_t cap = LOAD(view->cap[kind]);
+	uint64_t target = cap && !hold ? min(cap, promised(books, lease, kind)) : 0;
 
 	/* In one order with the reading of `used` below, and with what the member does: it
 	 * raises `used` and then reads this. One of the two sees the other. */
-	if (LOAD(view->cap[kind]) > target)
+	if (cap != target)
 		__atomic_store_n(&view->cap[kind], target, __ATOMIC_SEQ_CST);
 }
 
-/* Second half: what is used now, or could still be, stays granted. */
+/* Whether a cap was left open for a promise that is over now: the member may have taken, given
+ * back and taken again. What is over stays so, whatever the member writes. */
+static bool promise_is_over(struct books *books, unsigned lease, unsigned kind)
+{
+	if (!LOAD(books->view[lease].cap[kind]) || promised(books, lease, kind))
+		return false;
+	books->member[books->view[lease].member].promise.question = 0;
+	return true;
+}
+
+/* Second half: what is used now, or could still be, stays granted. What was promised is looked
+ * at before `used`: the member adds to that before it says that it has what it was given. */
 static void grant_settle(struct books *books, unsigned lease, unsigned kind)
 {
 	uint64_t granted = books->file->lease[lease].granted[kind];
-	uint64_t cap = LOAD(books->view[lease].cap[kind]), used = grants_used(books, lease, kind);
-	uint64_t stays = cap > used ? cap : used;
+	uint64_t cap = LOAD(books->view[lease].cap[kind]);
+	uint64_t stays = max(cap, min(promised(books, lease, kind), granted));
 
+	stays = max(stays, grants_used(books, lease, kind));
 	if (stays < granted)
 		books_grant(books, lease, kind, stays);
 }
@@ -179,34 +251,97 @@ static void cap_raise(struct books *books, unsigned lease, unsigned kind)
 }
 
 /*
- * Takes idle credit of a kind back from all leases in the range. Returns whether there was
- * any. With hold, members are to ask before they take anything new, as long as a limit above them
- * is exceeded.
+ * Takes idle credit of a kind back from all leases in the range. From the end of the first loop
+ * until the caps are raised, nobody takes anything without asking, and asking is waiting for
+ * us; or it is what was promised, and counts as taken. So what is read in the second loop was
+ * held, or was just being taken, at the one moment between them: a unit that goes from one to
+ * another is not seen twice. If a promise was over meanwhile, there was no such moment: again,
+ * which happens once for each promise at most. While a limit above is exceeded the caps stay
+ * closed; the sweep that closes them holds, that is, it keeps nothing open for a promise.
  */
-static bool sweep(struct books *books, const struct range *range, unsigned kind, bool hold)
+static void sweep(struct books *books, const struct range *range, unsigned kind, bool hold)
 {
-	wide before = books->host.total.granted[kind];
-	unsigned high = books->file->leases_high;
+	bool again;
 
-	for (unsigned lease = 0; lease < high; lease++)
-		if (within(range, &books->view[lease]))
-			cap_lower(books, lease, kind, hold);
-	for (unsigned lease = 0; lease < high; lease++)
-		if (within(range, &books->view[lease]))
+	do {
+		EACH_IN_RANGE(books, range, lease)
+			cap_close(books, lease, kind, hold);
+		again = false;
+		EACH_IN_RANGE(books, range, lease) {
+			again |= promise_is_over(books, lease, kind);
 			grant_settle(books, lease, kind);
-	for (unsigned lease = 0; lease < high; lease++)
-		if (within(range, &books->view[lease]))
-			cap_raise(books, lease, kind);
-	return books->host.total.granted[kind] != before;
+		}
+	} while (again);
+	EACH_IN_RANGE(books, range, lease)
+		cap_raise(books, lease, kind);
 }
 
-bool grants_sweep_all(struct books *books, unsigned kind)
+void grants_sweep_all(struct books *books, unsigned kind)
 {
-	return sweep(books, &(struct range){ .scope = SCOPE_HOST }, kind, false);
+	sweep(books, &(struct range){ .scope = SCOPE_HOST }, kind, false);
+}
+
+/*
+ * Where limits are tolerated, members also make what no answer was had for: it is on their pages
+ * and not on the books. There is only their word for it, but they could as well have asked and
+ * been given it. Returns whether there was any.
+ */
+static bool lease_adopt(struct books *books, unsigned lease)
+{
+	const struct lease_view *view = &books->view[lease];
+	bool any = false;
+
+	for (unsigned kind = 0; view->used && kind < KIND_COUNT; kind++) {
+		uint64_t used = min(__atomic_load_n(&view->used[kind], __ATOMIC_SEQ_CST),
+				    BOOKS_GRANT_MOST);
+
+		if (used <= books->file->lease[lease].granted[kind])
+			continue;
+		books_grant(books, lease, kind, used);
+		any = true;
+	}
+	return any;
+}
+
+bool grants_adopt(struct books *books, unsigned tenant)
+{
+	bool any = false;
+
+	for (uint32_t lease = books->tenant[tenant]->leases; lease != BOOKS_NOBODY;
+	     lease = books->view[lease].next_of_tenant)
+		any |= lease_adopt(books, lease);
+	return any;
+}
+
+void grants_mode(struct books *books, unsigned tenant, enum ledger_mode mode)
+{
+	struct lease_table *table = books->tenant[tenant]->table;
+	uint32_t *tolerant = &books->file->tolerant[tenant];
+
+	if (mode != MODE_ENFORCE)
+		__atomic_store_n(tolerant, 1, __ATOMIC_RELEASE);
+	/* In one order with what the members do that got no answer: they add to `used` and look
+	 * at the mode again. */
+	__atomic_store_n(&table->mode, mode, __ATOMIC_SEQ_CST);
+	if (*tolerant)
+		grants_adopt(books, tenant);
+	/* Last, so that a collector that is started again does the rest. */
+	if (mode == MODE_ENFORCE && books->attached)
+		__atomic_store_n(tolerant, 0, __ATOMIC_RELEASE);
+}
+
+void grants_attached(struct books *books)
+{
+	books->attached = true;
+	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
+		if (books->tenant[i])
+			grants_mode(books, i, books->tenant[i]->table->mode);
 }
 
 void grants_settle(struct books *books, unsigned lease)
 {
+	if (books->file->tolerant[books->view[lease].tenant] && !books->attached)
+		lease_adopt(books, lease);
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
 		struct lease_view *view = &books->view[lease];
 
@@ -252,7 +387,7 @@ static void member_measure(struct books *books, unsigned number)
 	for (uint32_t lease = member->leases; lease != BOOKS_NOBODY;
 	     lease = books->view[lease].next_of_member)
 		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
-			member->used[kind] += grants_shown(books, lease, kind);
+			member->used[kind] += grants_used(books, lease, kind);
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
 		if (member->used[kind] > member->peak[kind])
 			member->peak[kind] = member->used[kind];
@@ -260,6 +395,13 @@ static void member_measure(struct books *books, unsigned number)
 
 void grants_measure(struct books *books)
 {
+	bool adopted = false;
+
+	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
+		if (books->tenant[i] && books->tenant[i]->table->mode != MODE_ENFORCE)
+			adopted |= grants_adopt(books, i);
+	if (adopted)
+		grants_enforce(books);
 	for (unsigned i = 0; i < books->file->members_high; i++)
 		if (books->file->member[i].state == BOOK_TAKEN)
 			member_measure(books, i);
@@ -269,7 +411,7 @@ void grants_measure(struct books *books)
 
 		for (unsigned kind = 0; view->member != BOOKS_NOBODY && kind < KIND_COUNT; kind++) {
 			struct owner *tenant = &books->tenant[view->tenant]->all;
-			uint64_t used = grants_shown(books, lease, kind);
+			uint64_t used = grants_used(books, lease, kind);
 
 			books->host.total.used[kind] += used;
 			books->host.device[view->device].used[kind] += used;
@@ -291,15 +433,15 @@ static uint64_t increase(const struct books *books, const struct grants_need *ne
 
 /* The first kind of the need that a limit is in the way of, and that limit; its count if
  * there is none. */
-static unsigned obstacle(const struct books *books, const struct grants_need *need, bool wishes,
-			 struct level *ret_level)
+static unsigned obstacle(const struct books *books, const struct grants_need *need,
+			 struct heed heed, struct level *ret_level)
 {
 	struct level level[LEDGER_SCOPES];
 
 	for (unsigned i = 0; i < need->count; i++) {
 		uint64_t more = increase(books, need, i);
 
-		levels_of(books, need->lease, need->kind[i], wishes, level);
+		levels_of(books, need->lease, need->kind[i], heed, level);
 		for (int scope = 0; more && scope < LEDGER_SCOPES; scope++)
 			if (more > room(&level[scope])) {
 				*ret_level = level[scope];
@@ -322,13 +464,28 @@ static uint64_t bonus(const struct books *books, const struct grants_need *need,
 	if (extra < chunk)
 		extra = chunk;
 	extra = min(extra, BOOKS_GRANT_MOST - need->total[i]);
-	levels_of(books, need->lease, kind, true, level);
+	levels_of(books, need->lease, kind, heed_all, level);
 	for (int scope = 0; scope < LEDGER_SCOPES; scope++) {
 		uint64_t rest = room(&level[scope]) - more;
 
-		extra = min(extra, level[scope].shared ? rest / SHARE_OF_REST : rest);
+		extra = min(extra, is_shared(level[scope].scope) ? rest / SHARE_OF_REST : rest);
 	}
 	return extra;
+}
+
+/* Where a tolerated grant takes a sum over its limit, nobody grows any more without asking. */
+static void exceeded_close(struct books *books, unsigned lease, unsigned kind, uint64_t more)
+{
+	const struct lease_view *view = &books->view[lease];
+	struct range range = { 0, view->tenant, view->member, view->device };
+	struct level level[LEDGER_SCOPES];
+
+	levels_of(books, lease, kind, heed_policy, level);
+	for (int i = 0; i < LEDGER_SCOPES; i++)
+		if (level[i].granted > level[i].limit && level[i].granted - more <= level[i].limit) {
+			range.scope = level[i].scope;
+			sweep(books, &range, kind, true);
+		}
 }
 
 static void grant(struct books *books, const struct grants_need *need, unsigned i)
@@ -336,10 +493,12 @@ static void grant(struct books *books, const struct grants_need *need, unsigned 
 	unsigned lease = need->lease, kind = need->kind[i];
 	uint64_t granted = books->file->lease[lease].granted[kind];
 
-	if (need->total[i] > granted)
+	if (need->total[i] > granted) {
 		books_grant(books, lease, kind, need->total[i] + bonus(books, need, i));
-	else if (need->exact && need->total[i] < granted)
+		exceeded_close(books, lease, kind, need->total[i] - granted);
+	} else if (need->exact && need->total[i] < granted) {
 		books_grant(books, lease, kind, need->total[i]);
+	}
 	/* Not while a limit above is exceeded, though nothing more was granted: a thread of the
 	 * member that was about to look at its cap would pass. */
 	if (books->view[lease].cap)
@@ -366,20 +525,19 @@ bool grants_held(const struct books *books, unsigned lease)
 	return false;
 }
 
-/* Takes credit back until nothing is in the way of the need, or what is will not go away. */
-static int make_room(struct books *books, const struct grants_need *need, bool wishes,
+/* Takes credit back until nothing is in the way of the need, or what is will not go away: the
+ * sum of a scope that was swept for it is exact. */
+static int make_room(struct books *books, const struct grants_need *need, struct heed heed,
 		     struct ledger_refusal *ret_refusal)
 {
 	const struct lease_view *view = &books->view[need->lease];
 	struct range range = { 0, view->tenant, view->member, view->device };
-	bool moved = true; /* credit, since the last look: it may have gone from a lease that was
-			      not yet swept to one that was, so look again */
+	unsigned swept[COST_KINDS] = { 0 }; /* bit: scope */
 	struct level blocking;
 	unsigned i;
 
-	for (unsigned round = 0; (i = obstacle(books, need, wishes, &blocking)) < need->count;
-	     round++) {
-		if (!moved || round == ROUNDS) {
+	while ((i = obstacle(books, need, heed, &blocking)) < need->count) {
+		if (swept[i] >> blocking.scope & 1) {
 			*ret_refusal = (struct ledger_refusal){
 				.scope = blocking.scope,
 				.kind = need->kind[i],
@@ -390,35 +548,50 @@ static int make_room(struct books *books, const struct grants_need *need, bool w
 			};
 			return LEDGER_REFUSED;
 		}
+		swept[i] |= 1u << blocking.scope;
 		range.scope = blocking.scope;
-		moved = sweep(books, &range, need->kind[i], false);
+		sweep(books, &range, need->kind[i], false);
 	}
 	return 0;
+}
+
+/* From now on the member is about to take it. */
+static void promise(struct books *books, const struct grants_need *need)
+{
+	struct promise *ret = &books->member[books->view[need->lease].member].promise;
+
+	*ret = (struct promise){ need->question, need->lease, need->count, { 0 }, { 0 } };
+	memcpy(ret->kind, need->kind, sizeof(ret->kind));
+	memcpy(ret->total, need->total, sizeof(ret->total));
 }
 
 int grants_need(struct books *books, const struct grants_need *asked,
 		struct ledger_refusal *ret_refusal)
 {
-	const struct book_member *member = &books->file->member[books->view[asked->lease].member];
+	struct heed enforced = heed_enforced(books, asked->lease);
 	struct grants_need need = *asked;
+	struct ledger_refusal other;
 	int result;
 
 	for (unsigned i = 0; i < need.count; i++)
 		held_settle(books, need.lease, need.kind[i]);
-	result = make_room(books, &need, true, ret_refusal);
-	/* A process that only counts what is over its own limits takes it all the same: then it
-	 * is granted, within the policy's, or it would count against nobody. */
-	if (result == LEDGER_REFUSED && ret_refusal->own && member->own_mode != MODE_ENFORCE) {
-		struct ledger_refusal of_policy;
-
-		need.bare = true; /* the next one is to be told of, too */
-		if (make_room(books, &need, false, &of_policy) == LEDGER_REFUSED) {
-			*ret_refusal = of_policy;
+	result = make_room(books, &need, heed_all, ret_refusal);
+	if (result == LEDGER_REFUSED) {
+		if (enforced.policy && enforced.wishes)
+			return result;
+		if (make_room(books, &need, enforced, &other) == LEDGER_REFUSED) {
+			*ret_refusal = other;
 			return LEDGER_REFUSED;
 		}
-	} else if (result == LEDGER_REFUSED) {
-		return result;
+		/* It takes it all the same: so it is granted, or it would count against nobody.
+		 * The administrator's limit is told of rather than the process's own. */
+		if (ret_refusal->own &&
+		    make_room(books, &need, heed_policy, &other) == LEDGER_REFUSED)
+			*ret_refusal = other;
+		need.bare = true; /* the next one is to be told of, too */
+		result = LEDGER_TOLERATED;
 	}
+	promise(books, &need);
 	for (unsigned i = 0; i < need.count; i++)
 		grant(books, &need, i);
 	return result;

@@ -3,7 +3,7 @@
  * What may be granted. The rules, at every instruction and also when the collector
  * is killed at it: a cap is never above what the books say was granted; the sum of
  * grants is never above a limit, unless that was cut below what is held; and nobody
- * is refused before all idle credit in the way was taken back.
+ * is refused unless at one moment what was held, or was just being taken, left no room.
  */
 #ifndef COLLECTOR_GRANTS_H
 #define COLLECTOR_GRANTS_H
@@ -17,18 +17,30 @@ struct grants_need {
 	unsigned kind[COST_KINDS];
 	uint64_t total[COST_KINDS];
 	uint64_t wanted[COST_KINDS];
+	uint64_t question; /* its number on the member's page; 0: it has none */
 	bool exact; /* not a unit more; what is over comes back */
 	bool bare;  /* without credit, but what there is stays */
 };
 
-/* 0: granted, all of it. LEDGER_REFUSED: nothing was, and why; but if that is a limit of the
- * process's own, which it does not enforce, then it was granted all the same. */
+/* 0: granted, all of it. LEDGER_REFUSED: nothing was, and why. LEDGER_TOLERATED: granted, all of
+ * it, although a limit is in the way, and which: one that its owner does not enforce. */
 int grants_need(struct books *books, const struct grants_need *need,
 		struct ledger_refusal *ret_refusal);
 
 /* After limits changed: takes credit back wherever a sum is over its limit now, and
  * where that is not enough, lets nobody grow without asking. */
 void grants_enforce(struct books *books);
+
+/* Sets what is done at a tenant's limits. Everything that its members have made while limits
+ * were tolerated is on the books when this returns, also what they got no answer for. */
+void grants_mode(struct books *books, unsigned tenant, enum ledger_mode mode);
+
+/* The members' pages were looked at for the first time since the start. */
+void grants_attached(struct books *books);
+
+/* Puts on the books what members of a tenant, where limits are tolerated, have made without an
+ * answer. True if there was any: then grants_enforce is due. */
+bool grants_adopt(struct books *books, unsigned tenant);
 
 /* Whether the member must ask before it takes anything, since a limit above is exceeded. */
 bool grants_held(const struct books *books, unsigned lease);
@@ -39,14 +51,10 @@ void grants_settle(struct books *books, unsigned lease);
 /* What a member uses on a lease, as far as it was granted. */
 uint64_t grants_used(const struct books *books, unsigned lease, unsigned kind);
 
-/* The same to be shown: where limits are not enforced, also what is above them. It counts
- * against nobody, since there is only the member's word for it. */
-uint64_t grants_shown(const struct books *books, unsigned lease, unsigned kind);
-
 /* Sums what is used now, for those who look: scope.used of the host and the tenants. */
 void grants_measure(struct books *books);
 
 /* Takes idle credit of a kind back everywhere: for tests and measurement. */
-bool grants_sweep_all(struct books *books, unsigned kind);
+void grants_sweep_all(struct books *books, unsigned kind);
 
 #endif

@@ -640,6 +640,7 @@ void members_attach(struct members *members)
 	for (unsigned i = 0; i < books->file->members_high; i++)
 		if (books->file->member[i].state == BOOK_TAKEN && books->member[i].pidfd < 0)
 			bury(members, i, since, false);
+	grants_attached(books);
 	/* What takes longer is searched for while clients are served already. */
 	since = now_ns();
 	while (members_are_sought(members) && now_ns() - since < ATTACH_NS)

@@ -48,9 +48,11 @@ static void say_refusal(struct library *library, const char *verb, unsigned devi
 			 refusal->obstacle);
 	else if (result == LEDGER_UNANSWERED)
 		snprintf(why, sizeof(why),
-			 "used %llu, wanted %llu more, and the collector does not %s",
+			 "used %llu, wanted %llu more, and the collector %s",
 			 (unsigned long long)refusal->used, (unsigned long long)refusal->wanted,
-			 refusal->stranger ? "know this process any more" : "answer");
+			 refusal->stranger ? "does not know this process any more" :
+			 refusal->no_lease ? "has no lease left for this process" :
+					     "does not answer");
 	else
 		snprintf(why, sizeof(why), "used %llu/%llu, wanted %llu more, limit of the %s",
 			 (unsigned long long)refusal->used, (unsigned long long)refusal->limit,
@@ -75,6 +77,22 @@ static void say_out_of_order(struct library *library, const char *verb, int resu
 		  -result, library->config.fail_closed ? "refused" : "counted later");
 }
 
+/*
+ * Charges what a limit that is not enforced would refuse. With a collector that is so only when
+ * it does not answer, since otherwise it has granted this itself; it will find the charge on our
+ * page, unless the mode has changed meanwhile: then it may have looked already.
+ */
+static int charge_anyway(struct library *library, unsigned device, const struct cost *cost,
+			 bool unanswered)
+{
+	int result = ledger_charge_forced(&library->ledger, device, cost);
+
+	if (!unanswered || result < 0 || ledger_mode(&library->ledger) != MODE_ENFORCE)
+		return result;
+	ledger_refund(&library->ledger, device, cost);
+	return LEDGER_UNANSWERED;
+}
+
 /* What the mode and the policy make of a charge that was not simply granted. */
 static __attribute__((noinline, cold)) bool judge(struct library *library, const char *verb,
 						  unsigned device, const struct cost *cost,
@@ -91,14 +109,20 @@ static __attribute__((noinline, cold)) bool judge(struct library *library, const
 		/* The environment's mode is for the environment's limits. */
 		enum ledger_mode mode = refusal->own ? library->config.mode :
 						       ledger_mode(&library->ledger);
-		bool tolerated = mode != MODE_ENFORCE;
+		/* What the collector refuses is refused, whatever the mode is by now. */
+		bool passes = mode != MODE_ENFORCE && (refusal->own || result == LEDGER_UNANSWERED);
+		int charged = result == LEDGER_TOLERATED ? 0 :
+			      passes ? charge_anyway(library, device, cost,
+						     result == LEDGER_UNANSWERED) :
+				       result;
 
-		ledger_count_refused(&library->ledger, refusal->kind, tolerated);
-		if (mode != MODE_AUDIT)
-			say_refusal(library, verb, device, refusal, result, tolerated);
-		if (!tolerated)
+		passes = charged <= 0;
+		ledger_count_refused(&library->ledger, refusal->kind, passes);
+		if (mode != MODE_AUDIT || !passes)
+			say_refusal(library, verb, device, refusal, result, passes);
+		if (!passes)
 			return false;
-		result = ledger_charge_forced(&library->ledger, device, cost);
+		result = charged;
 	}
 	if (result < 0) {
 		say_out_of_order(library, verb, result);

@@ -176,6 +176,12 @@ static int call(struct ledger_lease *lease, const struct proto_need *request,
 	return result < 0 ? result : reply.status;
 }
 
+/* That is an answer, too. */
+static bool has_no_lease(int error)
+{
+	return error == -EUSERS || error == -ENOSPC;
+}
+
 /* One question. A collector that has just failed to answer is not asked again at once,
  * so that many threads do not wait for it one after the other. */
 static int need(struct ledger *ledger, struct proto_need *request, struct proto_give *ret_give,
@@ -191,19 +197,25 @@ static int need(struct ledger *ledger, struct proto_need *request, struct proto_
 	result = line_ask(lease, request, ret_give, problem);
 	if (result == -ENOTCONN || result == -ECONNRESET)
 		result = call(lease, request, ret_give, ret_obstacle, problem);
-	lease->silent_ns = result < 0 && !*ret_obstacle ? now_ns() : 0;
+	lease->silent_ns = result < 0 && !*ret_obstacle && !has_no_lease(result) ? now_ns() : 0;
 	if (result < 0 && now_ns() - lease->said_ns >= SILENCE_MS * 1000000ull) {
 		lease->said_ns = now_ns();
 		log_write(ledger->log, LOG_WARN, "%s", problem);
 	}
+	if (result >= 0)
+		__atomic_store_n(&lease->mode, ret_give->mode, __ATOMIC_RELAXED);
 	return result;
 }
 
-static void question(const struct ledger *ledger, unsigned device, const struct cost *cost,
+/* The number is on the page before anybody can answer, and what is given stays ours as long as
+ * it is there: otherwise others could take it back before we have it, again and again. */
+static void question(struct ledger *ledger, unsigned device, const struct cost *cost,
 		     unsigned flags, struct proto_need *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	ret->cookie = ledger->lease.cookie;
+	ret->question = ++ledger->lease.questions;
+	__atomic_store_n(&ledger->lease.usage->question, ret->question, __ATOMIC_SEQ_CST);
 	memcpy(ret->device, device_names[device], sizeof(ret->device));
 	ret->row = device;
 	ret->flags = flags;
@@ -214,6 +226,13 @@ static void question(const struct ledger *ledger, unsigned device, const struct 
 		ret->wanted[i] = cost->amount[i];
 	}
 	device_limits(ledger, device, ret->device_limit);
+}
+
+/* What was given is taken, or there was nothing: after the additions to `used`, since the
+ * collector looks at this first. */
+static void question_end(struct ledger *ledger)
+{
+	__atomic_store_n(&ledger->lease.usage->question, 0, __ATOMIC_SEQ_CST);
 }
 
 static void describe(const struct proto_give *answer, struct ledger_refusal *ret)
@@ -241,6 +260,7 @@ static int unanswered(const struct proto_need *request, int error, const char *o
 		.limit = request->total[0] - request->wanted[0],
 		.stranger = error == -ESTALE,
 		.obstacle = obstacle,
+		.no_lease = has_no_lease(error),
 	};
 	return LEDGER_UNANSWERED;
 }
@@ -279,9 +299,25 @@ static void caps_find(struct ledger_lease *lease, unsigned device, uint32_t numb
 	__atomic_store_n(&lease->cap[device], row->cap, __ATOMIC_RELEASE);
 }
 
-static bool lease_number_is_good(const struct proto_give *answer)
+static bool lease_number_is_good(const struct proto_give *answer, int status)
 {
-	return answer->lease < LEASES_MAX;
+	return answer->lease < LEASES_MAX ||
+	       (answer->lease == PROTO_NO_LEASE && status == PROTO_REFUSED);
+}
+
+/* Takes what was granted although it is over a limit, and has no cap for that reason. Not more
+ * than was granted: another thread may have taken something inside the cap meanwhile. */
+static bool take_given(struct ledger_lease *lease, unsigned device, const struct cost *cost,
+		       const struct proto_need *asked)
+{
+	uint64_t *used = lease->usage->row[device].used;
+
+	for (unsigned i = 0; i < cost->count; i++)
+		if (!take_one(&used[cost->kind[i]], &asked->total[i], cost->amount[i])) {
+			give(used, cost, i);
+			return false;
+		}
+	return true;
 }
 
 /* Beyond the cap: asks, and takes what was given, until that or a refusal succeeds. */
@@ -304,18 +340,25 @@ static __attribute__((noinline, cold)) int grow(struct ledger *ledger, unsigned 
 		result = round < ROUNDS_LEAST || now_ns() < until ?
 				 need(ledger, &request, &answer, &obstacle) :
 				 -EPROTO;
-		if (result < 0 || !lease_number_is_good(&answer)) {
+		if (result < 0 || !lease_number_is_good(&answer, result)) {
 			result = unanswered(&request, result, obstacle, ret_refusal);
 			break;
 		}
-		caps_find(lease, device, answer.lease);
+		if (answer.lease != PROTO_NO_LEASE)
+			caps_find(lease, device, answer.lease);
 		if (result == PROTO_REFUSED && !outdated(lease, device, cost, &request)) {
 			describe(&answer, ret_refusal);
 			result = LEDGER_REFUSED;
 			break;
 		}
+		if (result == PROTO_TOLERATED && take_given(lease, device, cost, &request)) {
+			describe(&answer, ret_refusal);
+			result = LEDGER_TOLERATED;
+			break;
+		}
 		result = 0;
 	}
+	question_end(ledger);
 	lock_release(&lease->asking);
 	signals_let_go(&signals);
 	errno = saved;
@@ -386,9 +429,10 @@ static const char *lease_tenant(const struct ledger *ledger)
 
 static enum ledger_mode lease_mode(const struct ledger *ledger)
 {
+	/* In one order with additions to `used`; see ledger_mode. */
 	uint32_t mode = ledger->lease.table ?
-				__atomic_load_n(ledger->lease.table_mode, __ATOMIC_RELAXED) :
-				ledger->lease.mode;
+				__atomic_load_n(ledger->lease.table_mode, __ATOMIC_SEQ_CST) :
+				__atomic_load_n(&ledger->lease.mode, __ATOMIC_RELAXED);
 
 	return mode < LEDGER_MODES ? mode : MODE_ENFORCE;
 }
@@ -429,6 +473,10 @@ static int asked_charge(struct ledger *ledger, unsigned device, const struct cos
 	if (result == 0 || forced) {
 		add(lease, device, cost);
 		result = 0;
+	} else if (result == PROTO_TOLERATED) {
+		add(lease, device, cost);
+		describe(&answer, ret_refusal);
+		result = LEDGER_TOLERATED;
 	} else if (result == PROTO_REFUSED) {
 		describe(&answer, ret_refusal);
 		result = LEDGER_REFUSED;

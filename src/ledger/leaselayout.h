@@ -11,7 +11,8 @@
  *
  * A process adds to `used` first and then looks at `cap`; the collector, to take
  * credit back, lowers `cap` first and then looks at `used`. All of it is sequentially
- * consistent, so one of the two sees the other; tests/model checks it.
+ * consistent, so one of the two sees the other; tests/model checks it. What was given
+ * in answer to a question stays while the process says that the question is not done.
  */
 #ifndef LEDGER_LEASELAYOUT_H
 #define LEDGER_LEASELAYOUT_H
@@ -26,7 +27,7 @@
 #define LEASES_MAGIC 0x7365736165616d64u /* "dmaeases" */
 
 enum {
-	LEASE_VERSION = 1,
+	LEASE_VERSION = 2,
 	LEASES_MAX = 16384, /* rows of a table */
 };
 
@@ -47,6 +48,8 @@ struct usage_row {
  * page has memory only where a process uses that many devices. */
 struct usage_page {
 	struct lease_signature signature;
+	uint64_t question; /* the process: number of its question from before it is asked until
+			      what was given is taken, by seq_cst operations; 0 = none */
 	struct tallies tallies;
 	struct usage_row row[LEDGER_DEVICES];
 };

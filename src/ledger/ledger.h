@@ -30,6 +30,7 @@ enum {
 	LEDGER_CM_EVENTS = 24,
 	LEDGER_REFUSED = 1,
 	LEDGER_UNANSWERED = 2, /* beyond the lease, and no collector answers */
+	LEDGER_TOLERATED = 3,  /* taken, although it is over a limit: one that is not enforced */
 	LEDGER_LATER = 4,      /* a collector is there, and cannot be joined at the moment */
 	LEDGER_ALONE = 5,      /* joined, but the process counts in memory of its own */
 };
@@ -93,7 +94,8 @@ struct ledger_refusal {
 	uint64_t used;
 	uint64_t wanted;
 	uint64_t limit;
-	bool stranger;	/* with LEDGER_UNANSWERED: it answers, but knows nothing of us */
+	bool stranger;	/* with LEDGER_UNANSWERED: it answers, but knows nothing of us, */
+	bool no_lease;	/* or has no lease left for us */
 	const char *obstacle; /* likewise: why it could not be asked at all; NULL: it was */
 	bool own;	/* a limit of the process's own environment, not of its tenant's policy */
 	uint64_t event; /* the collector's number for this refusal; 0 without a collector */
@@ -150,6 +152,7 @@ struct ledger_lease {
 	uint32_t number[LEDGER_DEVICES];     /* which has this number */
 	uint64_t cookie;
 	struct lock asking;    /* one thread at a time; it may take seconds */
+	uint64_t questions;    /* ever asked; under `asking` */
 	uint64_t silent_ns;    /* when the collector last failed to answer; 0 = it answers */
 	uint64_t said_ns;      /* when the log was last told of a question without an answer */
 	int line;	       /* descriptor over which it is asked; 0: over new ones */
@@ -221,7 +224,9 @@ int ledger_device(struct ledger *ledger, const char *name);
 /* The name of a number; "-" for the nameless device. */
 const char *ledger_device_name(const struct ledger *ledger, unsigned device);
 
-/* Whose the process is, what is done there at a limit, and where the numbers live. */
+/* Whose the process is, what is done there at a limit, and where the numbers live. Who charged
+ * by force, since a limit is not enforced, and finds the mode unchanged after that, has been
+ * counted before the mode changes. */
 const char *ledger_tenant(const struct ledger *ledger);
 enum ledger_mode ledger_mode(const struct ledger *ledger);
 enum ledger_transport ledger_transport(const struct ledger *ledger);
@@ -229,7 +234,7 @@ enum ledger_transport ledger_transport(const struct ledger *ledger);
 /*
  * Takes the cost. LEDGER_REFUSED with *ret_refusal filled when it would go over
  * a limit, even after everything that dead processes held was given back;
- * LEDGER_UNANSWERED with its kind and amounts; -errno when the ledger is out of
+ * LEDGER_TOLERATED likewise, but it was taken; LEDGER_UNANSWERED with its kind and amounts; -errno when the ledger is out of
  * order. A forced charge is never refused.
  */
 int ledger_charge(struct ledger *ledger, unsigned device, const struct cost *cost,

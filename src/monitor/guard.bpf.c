@@ -210,13 +210,17 @@ static __always_inline int take(__u32 slot, __u32 kind, __u64 amount, __u64 *ret
 	if (!counts || !limits || kind >= KIND_COUNT || !amount)
 		return 0;
 	limit = *(volatile __u64 *)&limits->limit[kind];
+	if (limit == GUARD_UNLIMITED) { /* nothing to compare with, however many others there are */
+		ADD(counts->used[kind], (__s64)amount);
+		return 0;
+	}
 	for (int i = 0; i < ATTEMPTS; i++) {
 		__s64 used = *(volatile __s64 *)&counts->used[kind];
 		__u64 held = used < 0 ? 0 : (__u64)used;
 
 		*ret_used = held;
 		*ret_limit = limit;
-		if (limit != GUARD_UNLIMITED && (amount > limit || held > limit - amount))
+		if (amount > limit || held > limit - amount)
 			return -EDQUOT;
 		if (__sync_val_compare_and_swap(&counts->used[kind], used, used + (__s64)amount) ==
 		    used)
@@ -885,16 +889,30 @@ int BPF_PROG(g_write_end, struct file *file, const char *buffer, unsigned long c
 	return on_end(result);
 }
 
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(g_exit, struct task_struct *task)
+static __always_inline void thread_forget(__u32 thread)
 {
-	__u32 thread = (__u32)bpf_get_current_pid_tgid();
 	struct guard_command *last = bpf_map_lookup_elem(&guard_commands, &thread);
 
 	if (!last)
-		return 0;
+		return;
 	float_up(last);
 	bpf_map_delete_elem(&guard_commands, &thread);
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(g_exit, struct task_struct *task)
+{
+	thread_forget((__u32)bpf_get_current_pid_tgid());
+	return 0;
+}
+
+/* A thread that is not the leader takes over the leader's number by exec: nobody ends by the
+ * number that it had. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(g_exec, struct task_struct *task, int before)
+{
+	if ((__u32)before != (__u32)bpf_get_current_pid_tgid())
+		thread_forget((__u32)before);
 	return 0;
 }
 

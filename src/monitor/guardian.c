@@ -39,6 +39,7 @@ static const struct part {
 } parts[] = {
 	{ "g_destroy", GUARD_IOCTL, false, true },	{ "g_exit", GUARD_IOCTL, false, true },
 	{ "g_close", GUARD_IOCTL, false, false },	{ "g_changed", GUARD_IOCTL, false, true },
+	{ "g_exec", GUARD_IOCTL, false, true },
 	{ "g_ioctl_end", GUARD_IOCTL, false, true },	{ "g_commit", GUARD_IOCTL, false, true },
 	{ "g_write_end", GUARD_WRITE, false, true },	{ "g_write", GUARD_WRITE, false, false },
 	{ "g_ioctl_compat", GUARD_IOCTL, true, false }, { "g_ioctl", GUARD_IOCTL, false, false },

@@ -49,7 +49,10 @@ struct proto_header {
 enum {
 	PROTO_MORE = 1,	   /* a row; others follow */
 	PROTO_REFUSED = 2, /* to NEED: a limit is in the way */
+	PROTO_TOLERATED = 3, /* to NEED: likewise, and it was granted all the same */
 };
+
+#define PROTO_NO_LEASE UINT32_MAX
 
 struct proto_none {
 	char nothing[0];
@@ -88,6 +91,7 @@ enum { NEED_EXACT = 1 };
 /* Absolute totals, so that asking twice is harmless. */
 struct proto_need {
 	uint64_t cookie;
+	uint64_t question; /* as it stands in the usage page until what is given is taken */
 	char device[PROTO_NAME];
 	uint32_t row; /* of the usage page, on which this device is counted */
 	uint32_t flags;
@@ -100,11 +104,13 @@ struct proto_need {
 
 /* status 0: granted, and the caps of the lease are raised already. */
 struct proto_give {
-	uint32_t lease; /* row of the lease table */
-	/* status PROTO_REFUSED: */
+	uint32_t lease; /* row of the lease table; PROTO_NO_LEASE: nothing is granted */
+	uint32_t mode;	/* enum proto_mode of the tenant, at this moment */
+	/* status PROTO_REFUSED or PROTO_TOLERATED: */
 	uint32_t kind;
 	uint32_t scope; /* enum ledger_scope */
 	uint32_t own;	/* the limit is the environment's own, not the policy's */
+	uint32_t unused;
 	uint64_t used;
 	uint64_t wanted;
 	uint64_t limit;
@@ -291,8 +297,8 @@ PROTO_SIZE(header, 24);
 PROTO_SIZE(none, 0);
 PROTO_SIZE(hello, 24 + 2 * 8 * KIND_COUNT);
 PROTO_SIZE(welcome, 16 + PROTO_NAME);
-PROTO_SIZE(need, 20 + PROTO_NAME + (4 + 8 + 8) * COST_KINDS + 8 * KIND_COUNT);
-PROTO_SIZE(give, 48);
+PROTO_SIZE(need, 28 + PROTO_NAME + (4 + 8 + 8) * COST_KINDS + 8 * KIND_COUNT);
+PROTO_SIZE(give, 56);
 PROTO_SIZE(choose, 8 + 2 * PROTO_NAME);
 PROTO_SIZE(row, 24 + 3 * PROTO_NAME + 8 * 8 * KIND_COUNT);
 PROTO_SIZE(pong, 32 + PROTO_NAME + 256 + PROTO_TEXT / 2 + PROTO_MODE + 256 + 40);

@@ -359,6 +359,206 @@ static void draining(void)
 	collector_stop();
 }
 
+/* ---- limits that were tolerated, and are enforced then */
+
+static void expect(const char *scenario, const char *settings)
+{
+	char all[512];
+
+	snprintf(all, sizeof(all), "TRANSPORT=lease\nQUIET=1\n%s", settings);
+	spawn(scenario, all);
+	snprintf(all, sizeof(all), "TRANSPORT=socket\nQUIET=1\n%s", settings);
+	spawn(scenario, all);
+}
+
+/* "N[,M][u]": holds N QPs, and when it is told to makes M more; with u as the other tenant. */
+static void run_holds(const char *argument)
+{
+	unsigned first = (unsigned)atoi(argument), more = 0;
+	struct fixture fixture;
+
+	if (strchr(argument, ','))
+		more = (unsigned)atoi(strchr(argument, ',') + 1);
+	if (strchr(argument, 'u') && setresuid(FIRST_UID, FIRST_UID, FIRST_UID))
+		abort();
+	die_with_parent();
+	fixture = member_fixture();
+	for (unsigned i = 0; i < first; i++)
+		CHECK(qp_make(&fixture, IBV_QPT_RC) != NULL, "%u of %u", i, first);
+	word_add(WORD_READY, 1);
+	word_await(WORD_GO, 1);
+	for (unsigned i = 0; i < more; i++)
+		CHECK(qp_make(&fixture, IBV_QPT_RC) != NULL, "%u more of %u", i, more);
+	word_add(WORD_MADE, 1);
+	pause();
+}
+
+static pid_t holds_start(const char *scenario, const char *settings)
+{
+	pid_t pid;
+
+	words_clear();
+	pid = spawn_start(scenario, settings);
+	NEED(word_load(WORD_READY) == 1);
+	return pid;
+}
+
+static void holds_end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	spawn_wait(pid);
+}
+
+/* What is held, and of what: as commands show it. */
+static void shows(const char *tenant, uint64_t used, uint64_t limit)
+{
+	struct proto_row row = collector_tenant(tenant);
+
+	CHECK(row.used[KIND_qp] == used && row.limit[KIND_qp] == limit, "%llu/%llu, not %llu/%llu",
+	      (unsigned long long)row.used[KIND_qp], (unsigned long long)row.limit[KIND_qp],
+	      (unsigned long long)used, (unsigned long long)limit);
+	CHECK(row.granted[KIND_qp] >= used, "%llu granted",
+	      (unsigned long long)row.granted[KIND_qp]);
+	CHECK(!(row.flags & ROW_DRAINING) == (row.granted[KIND_qp] <= limit));
+}
+
+/* A process holds 6 of 4, and nobody objects; then limits are enforced. */
+static void rollout_of(const char *mode, const char *settings)
+{
+	char line[64];
+	pid_t pid;
+
+	snprintf(line, sizeof(line), "[default]\nqp = 4\nmode = %s\n", mode);
+	collector_fresh(line, "");
+	pid = holds_start("holds:6", settings);
+	shows("default", 6, 4);
+	CHECK(collector_process(pid).refused[KIND_qp] == 2, "%llu would have been refused",
+	      (unsigned long long)collector_process(pid).refused[KIND_qp]);
+	CHECK(collector_set("default", "mode = enforce\n") == 0);
+	shows("default", 6, 4);
+	expect("exactly:0", "");
+	CHECK(collector_set("default", "qp = 6\n") == 0);
+	expect("exactly:0", "");
+	CHECK(collector_set("default", "qp = 7\n") == 0);
+	shows("default", 6, 7);
+	expect("exactly:1", "");
+	/* The same limit by another collector. */
+	collector_kill();
+	collector_start("");
+	shows("default", 6, 7);
+	expect("exactly:1", "");
+	holds_end(pid);
+	expect("exactly:7", "");
+	collector_stop();
+}
+
+/* What was tolerated in each scope is drained, as after a cut. */
+static void rollout_in_scopes(const char *mode, const char *settings)
+{
+	static const char *const limits[] = {
+		"[default]\nqp = 5\n",
+		"[default]\ndevice.rxe0.qp = 5\n",
+		"[default]\nprocess.qp = 5\n",
+		"[default]\nprocess.device.rxe0.qp = 5\n",
+		"[host]\nqp = 5\n[default]\n",
+		"[host]\ndevice.rxe0.qp = 5\n[default]\n",
+	};
+	char policy[128];
+	pid_t pid;
+
+	for (unsigned i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		snprintf(policy, sizeof(policy), "%smode = %s\n", limits[i], mode);
+		collector_fresh(policy, "");
+		words_clear();
+		pid = spawn_start("drained", settings);
+		NEED(word_load(WORD_READY) == 1);
+		CHECK(collector_tenant("default").used[KIND_qp] == 8);
+		CHECK(collector_set("default", "mode = enforce\n") == 0);
+		CHECK(collector_tenant("default").used[KIND_qp] == 8);
+		word_store(WORD_GO, 1);
+		CHECK(spawn_wait(pid) == 0, "%s", limits[i]);
+		collector_stop();
+	}
+}
+
+static void rollout(void)
+{
+	rollout_of("audit", "TRANSPORT=lease\nQUIET=1\nLOG_LEVEL=0");
+	rollout_of("warn", "TRANSPORT=lease\nQUIET=1\nLOG_LEVEL=0");
+	rollout_of("audit", "TRANSPORT=socket\nQUIET=1\nLOG_LEVEL=0");
+	/* Also what the process's own limits tolerate. */
+	rollout_of("audit", "TRANSPORT=lease\nQUIET=1\nLOG_LEVEL=0\nLIMITS=process:qp=4\nMODE=audit");
+}
+
+static void rollout_in_each_scope(void)
+{
+	rollout_in_scopes("audit", "TRANSPORT=lease\nQUIET=1\nLOG_LEVEL=0");
+	rollout_in_scopes("warn", "TRANSPORT=socket\nQUIET=1\nLOG_LEVEL=0");
+}
+
+/* A tenant without enforced limits counts for the host's like every other. */
+static void rollout_beside_others(void)
+{
+	pid_t pid;
+
+	if (geteuid() != 0) {
+		skip_part("processes of other users need root");
+		return;
+	}
+	collector_fresh("[host]\nqp = 10\n"
+			"[tenant trial]\nmatch = uid=61000\nqp = 4\nmode = audit\n",
+			"");
+	pid = holds_start("holds:8,4u", "TRANSPORT=lease\nQUIET=1\nLOG_LEVEL=0");
+	shows("trial", 8, 4);
+	expect("exactly:2", "");
+	/* Beyond the host's limit nobody else gets anything. */
+	word_store(WORD_GO, 1);
+	NEED(word_load(WORD_MADE) == 1);
+	shows("trial", 12, 4);
+	shows(NULL, 12, 10);
+	expect("exactly:0", "");
+	CHECK(collector_set("host", "qp = 13\n") == 0);
+	expect("exactly:1", "");
+	holds_end(pid);
+	expect("exactly:13", "");
+	collector_stop();
+}
+
+/* What was made while the collector did not answer is on the books as soon as it does. */
+static void rollout_after_silence(void)
+{
+	pid_t pid;
+
+	collector_fresh("[default]\nqp = 4\nmode = audit\n", "");
+	pid = holds_start("holds:2,4", "TRANSPORT=lease\nQUIET=1\nLOG_LEVEL=0");
+	collector_kill();
+	word_store(WORD_GO, 1);
+	NEED(word_load(WORD_MADE) == 1);
+	/* The policy has changed meanwhile. */
+	collector_policy("[default]\nqp = 4\nmode = enforce\n");
+	collector_start("");
+	shows("default", 6, 4);
+	expect("exactly:0", "");
+	CHECK(collector_set("default", "qp = 6\n") == 0);
+	expect("exactly:0", "");
+	holds_end(pid);
+	expect("exactly:6", "");
+	collector_stop();
+	/* One that is there and says nothing. */
+	collector_fresh("[default]\nqp = 4\nmode = audit\n", "");
+	pid = holds_start("holds:2,4", "TRANSPORT=lease\nQUIET=1\nLOG_LEVEL=0");
+	kill(collector_pid(), SIGSTOP);
+	word_store(WORD_GO, 1);
+	NEED(word_load(WORD_MADE) == 1);
+	kill(collector_pid(), SIGCONT);
+	CHECK(collector_set("default", "mode = enforce\n") == 0);
+	shows("default", 6, 4);
+	CHECK(collector_set("default", "qp = 6\n") == 0);
+	expect("exactly:0", "");
+	holds_end(pid);
+	collector_stop();
+}
+
 /* ---- the collector's death */
 
 enum { GO_WORK = 1, GO_WORK_ALONE, GO_GROW, GO_GROW_AGAIN, GO_FINISH }; /* in WORD_GO */
@@ -488,16 +688,6 @@ static void run_exactly(const char *argument)
 	fixture_close(&fixture);
 }
 
-static void expect(const char *scenario, const char *settings)
-{
-	char all[512];
-
-	snprintf(all, sizeof(all), "TRANSPORT=lease\nQUIET=1\n%s", settings);
-	spawn(scenario, all);
-	snprintf(all, sizeof(all), "TRANSPORT=socket\nQUIET=1\n%s", settings);
-	spawn(scenario, all);
-}
-
 static void scopes(void)
 {
 	pid_t pid;
@@ -564,7 +754,7 @@ static void modes(void)
 	pid = spawn_start("exactly:64w", "TRANSPORT=lease");
 	NEED(word_load(WORD_READY) == 1);
 	CHECK(collector_tenant("default").used[KIND_qp] == 64);
-	CHECK(collector_tenant("default").granted[KIND_qp] == 2);
+	CHECK(collector_tenant("default").granted[KIND_qp] == 64);
 	kill(pid, SIGKILL);
 	spawn_wait(pid);
 	CHECK(collector_set("default", "mode = warn\n") == 0);
@@ -769,10 +959,10 @@ static void versions(void)
 	collector_stop();
 	patch("state/ledger", 8, 77);
 	text = refuses_to_start();
-	CHECK(strstr(text, "/state/ledger: has the layout version 77, this collector needs 1") &&
+	CHECK(strstr(text, "/state/ledger: has the layout version 77, this collector needs 2") &&
 		      strstr(text, "exit 1"),
 	      "%s", text);
-	patch("state/ledger", 8, 1);
+	patch("state/ledger", 8, 2);
 	collector_start("");
 	collector_stop();
 	/* Anything in the book that leads nowhere is damage, not a crash. */
@@ -833,6 +1023,10 @@ static void drive(void)
 	RUN(transports);
 	RUN(live_changes);
 	RUN(draining);
+	RUN(rollout);
+	RUN(rollout_in_each_scope);
+	RUN(rollout_beside_others);
+	RUN(rollout_after_silence);
 	RUN(outage);
 	RUN(tenants_over_limit);
 	RUN(host_over_limit);
@@ -847,6 +1041,7 @@ int main(int argc, char **argv)
 		{ "member", run_member },
 		{ "prober", run_prober },
 		{ "drained", run_drained },
+		{ "holds", run_holds },
 		{ "survivor", run_survivor },
 		{ "exactly", run_exactly },
 		{ "exec", run_exec },

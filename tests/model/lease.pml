@@ -18,8 +18,7 @@
  *      it; while they are, nobody creates.
  *  I4  A refusal is true: between question and answer there was a moment at which what
  *      the other used, unless it was dead, and the total asked for were more than the
- *      limit. (Of two clients. With three, what one gives back and another takes while a
- *      sweep goes from the one to the other may be seen twice.)
+ *      limit. With three clients "used" includes a charge from its first look at the cap on.
  *  I5  Nothing leaks: when all is quiet and all clients are gone, every record is
  *      FREE, and granted and cap are 0.
  *  I6  Progress: nobody waits for a reply for ever, and the LTL formula below: whoever
@@ -95,6 +94,7 @@ byte limit = LIMIT;
 
 /* The daemon's own memory. */
 byte sum;
+bit given[CLIENTS]; /* the question under way was answered by GIVE or TOLERATED */
 
 /* Connections, one per thread: the request until it is answered, then the reply. */
 mtype box[THREADS] = NONE;
@@ -111,6 +111,9 @@ byte kills = KILLS, spawns = SPAWNS, crashes = CRASHES, cuts = CUTS;
 byte held[CLIENTS];	/* charges that succeeded and are not refunded */
 byte in_force = LIMIT;	/* the limit for new objects: a cut one once the cut is done */
 bool no_room[THREADS];	/* there was a moment, since the question, without room for it */
+#if CLIENTS > 2
+bit taking[CLIENTS];	/* has looked at the cap and found room */
+#endif
 #ifdef PROGRESS
 bool asking[CLIENTS];
 #define IF_PROGRESS(x) x
@@ -123,16 +126,24 @@ bool asking[CLIENTS];
 #define asks(t) (box[t] == HELLO || box[t] == NEED)
 #define over() (kills + crashes + cuts == 0) /* then all leave */
 
-/* WISH, a variant: the total asked for lies on the usage page until the charge is done or
- * given up, and as far as it was granted a sweep leaves it. */
-#ifdef WISH
-#define wish(c) (total[c] <= granted[c] -> total[c] : 0)
+/* What was given in answer to a question, while the page says that the question is not done.
+ * The number of a question is not in the model: asking the next one makes the promise void. Of
+ * two threads the second has none; in lease.c they ask one after the other. */
+#ifdef BUG_NO_PROMISE
+#define promised(c) 0
 #else
-#define wish(c) 0
+#define promised(c) (given[c] -> least(total[c], granted[c]) : 0)
 #endif
 
 /* I4: looks whether there is room for each question, whenever that may have become less. */
-#define OTHER(c, me) (c == me || dead(c) -> 0 : most(used[c], wish(c)))
+#if CLIENTS == 2
+#define TAKING(c) 0
+#define IF_THREE(x) skip
+#else
+#define TAKING(c) taking[c]
+#define IF_THREE(x) x
+#endif
+#define OTHER(c, me) (c == me || dead(c) -> 0 : most(used[c] + TAKING(c), promised(c)))
 #if CLIENTS == 2
 #define OTHERS(me) (OTHER(0, me) + OTHER(1, me))
 #else
@@ -148,6 +159,12 @@ inline look_for(t)
 }
 #define LOOK EACH_THREAD(look_for)
 
+#if THREADS == CLIENTS
+#define NEW_QUESTION(t) given[t] = 0
+#else
+#define NEW_QUESTION(t) if :: t < CLIENTS -> given[slot(t)] = 0 :: else fi
+#endif
+
 /* ==== clients: lease.c ==== */
 
 /* The end of proto_call. LOST: the connection ended without a reply. */
@@ -156,18 +173,20 @@ inline receive(t)
 	answer = box[t];
 	box[t] = NONE;
 	no_room[t] = false
-#ifndef WISH
-	; total[t] = 0
-#endif
 }
 
 /* take_one and grow, for an amount of 1 */
 inline charge(t, c)
 {
 	do
-	:: atomic { used[c] + 1 <= cap[c] -> seen = used[c] + 1 }
+	:: atomic {
+			used[c] + 1 <= cap[c] ->
+			seen = used[c] + 1;
+			IF_THREE(taking[c] = 1);
+			LOOK
+		}
 		if /* the compare-and-swap, a full barrier */
-		:: d_step { used[c] == seen - 1 -> used[c] = seen; LOOK }
+		:: d_step { used[c] == seen - 1 -> used[c] = seen; IF_THREE(taking[c] = 0); LOOK }
 			if
 #ifdef BUG_NO_RECHECK
 			:: d_step {
@@ -182,12 +201,13 @@ inline charge(t, c)
 				}
 				break
 			fi
-		:: used[c] != seen - 1 /* another thread was faster */
+		:: atomic { used[c] != seen - 1 -> IF_THREE(taking[c] = 0) } /* another thread was faster */
 		fi
 	:: atomic {
 			used[c] + 1 > cap[c] ->
 			seen = used[c] + 1;
 			total[t] = seen;
+			NEW_QUESTION(t);
 			box[t] = NEED;
 			IF_PROGRESS(asking[c] = true);
 			LOOK
@@ -207,9 +227,8 @@ inline charge(t, c)
 			fi
 		}
 	od
-#if defined(WISH) || defined(PROGRESS)
-	; atomic { total[t] = 0; IF_PROGRESS(asking[c] = false) }
-#endif
+;
+	atomic { total[t] = 0; NEW_QUESTION(t); IF_PROGRESS(asking[c] = false) }
 }
 
 /* lease_refund; the object is gone before */
@@ -253,9 +272,9 @@ inline lie(t)
 	do
 	:: d_step { used[t] = 0; LOOK }
 	:: d_step { used[t] = LIMIT + 1; LOOK }
-	:: d_step { total[t] = 1; box[t] = NEED; LOOK }
+	:: d_step { total[t] = 1; given[t] = 0; box[t] = NEED; LOOK }
 		atomic { box[t] != NEED -> receive(t) }
-	:: d_step { total[t] = LIMIT + 1; box[t] = NEED; LOOK }
+	:: d_step { total[t] = LIMIT + 1; given[t] = 0; box[t] = NEED; LOOK }
 		atomic { box[t] != NEED -> receive(t) }
 	:: over() -> break
 	od
@@ -281,6 +300,8 @@ life:
 		killed[_pid] = false;
 		held[_pid] = 0; /* by the kernel, before the pidfd says so */
 		alive[_pid] = false;
+		given[_pid] = 0;
+		IF_THREE(taking[_pid] = 0);
 		IF_PROGRESS(asking[_pid] = false);
 		if
 		:: asks(_pid) /* the daemon will still find the question */
@@ -357,9 +378,7 @@ inline book(c, value)
 		granted[c] = value;
 		assert(own_cap[c] <= granted[c]); /* I2 */
 		assert(dead(c) || held[c] <= granted[c]); /* I3 */
-#ifdef WISH
 		LOOK
-#endif
 	}
 }
 
@@ -377,7 +396,7 @@ inline death(c)
 
 /* ==== grants.c ==== */
 
-inline cap_lower(c)
+inline cap_close(c)
 {
 	if
 	:: state[c] != LIVE
@@ -386,33 +405,42 @@ inline cap_lower(c)
 		atomic { g = least(granted[c], used[c]); book(c, g) }
 #endif
 		atomic {
-			g = (hold -> 0 : most(used[c], wish(c)));
+#ifdef BUG_CLOSE_TO_USED
+			g = most(used[c], promised(c));
 			g = least(g, own_cap[c]);
+#else
+			g = (hold -> 0 : least(promised(c), own_cap[c]));
+#endif
 			store_cap(c, g);
 			g = 0
 		}
 	fi
 }
 
-/* What is used, or could still be, stays granted. */
+/* What is used, or could still be, stays granted. What was promised is looked at first. */
 inline grant_settle(c)
 {
+	p = promised(c);
 	atomic {
 #if defined(BUG_TRUST_USED)
 		g = most(own_cap[c], used[c]);
-#elif defined(BUG_FIRST_READ_ONLY)
+#elif defined(BUG_FORGET_USED)
 		g = own_cap[c];
 #else
 		g = least(used[c], granted[c]);
-#ifndef BUG_SECOND_READ_ONLY
+		g = most(g, p);
+#ifndef BUG_FORGET_CAP
 		g = most(g, own_cap[c]);
 #endif
 #endif
 		if
-		:: state[c] == LIVE && g != granted[c] -> book(c, g); moved = true
+		:: state[c] == LIVE && g != granted[c] -> book(c, g)
 		:: else
 		fi;
-		g = 0
+#ifndef BUG_CLOSE_TO_USED
+		again = again || (own_cap[c] > 0 && p == 0);
+#endif
+		g = 0; p = 0
 	}
 }
 
@@ -434,15 +462,27 @@ inline cap_raise(c)
 	}
 }
 
-/* moved: whether there was idle credit */
+/* After the fence nobody takes anything new but what it was promised: what is read then was
+ * held, or was just being taken, at one moment. Again if a promise was over meanwhile: who had
+ * it could take more than once. */
 inline sweep()
 {
-	moved = false;
-	EACH(cap_lower);
+	do
+	:: EACH(cap_close);
 #ifndef BUG_NO_FENCE
-	FENCE;
+		FENCE;
 #endif
-	EACH(grant_settle);
+		again = false;
+		EACH(grant_settle);
+#ifdef BUG_SWEEP_ONCE
+		again = false;
+#endif
+		if
+		:: again
+		:: else -> break
+		fi
+	od;
+	again = false;
 	EACH(cap_raise)
 }
 
@@ -454,7 +494,7 @@ inline held_settle(c)
 	:: true
 #else
 	:: own_cap[c] >= granted[c]
-	:: else -> FENCE -> grant_settle(c)
+	:: else -> FENCE -> grant_settle(c); again = false
 #endif
 	fi
 }
@@ -474,23 +514,30 @@ inline reply(t, what)
 	}
 }
 
+inline bury_other(c)
+{
+	if
+	:: gone(c) && c != slot(i) -> death(c)
+	:: else
+	fi
+}
+
 /* grants_need */
 inline need(t, c)
 {
 	held_settle(c);
-	moved = true;
 	do
-	:: OBSTACLE(t, c) && moved ->
-#ifdef BUG_NO_SWEEP
-		moved = false
-#else
-		sweep()
+	:: OBSTACLE(t, c) && !swept ->
+#ifndef BUG_NO_SWEEP
+		sweep();
 #endif
+#if !defined(BUG_REFUSE_BEFORE_REAP) && !defined(BUG_REAP_ONCE)
+		EACH(bury_other); /* who died before the sweep */
+#endif
+		swept = true
 	:: atomic {
-			OBSTACLE(t, c) && !moved ->
-#if CLIENTS == 2
+			OBSTACLE(t, c) && swept ->
 			assert(no_room[t]); /* I4 */
-#endif
 #ifdef MOST
 			assert(limit < LIMIT) /* I4 */
 #endif
@@ -511,6 +558,11 @@ inline need(t, c)
 			store_cap(c, g);
 #endif
 			book(c, g);
+			if
+			:: t == c -> given[c] = 1
+			:: else
+			fi;
+			LOOK;
 			g = 0
 		}
 #ifdef BUG_GIVE_WHILE_DRAINING
@@ -521,14 +573,14 @@ inline need(t, c)
 		reply(t, GIVE);
 		break
 	od;
-	moved = false
+	swept = false
 }
 
 /* grants_enforce */
 inline enforce()
 {
 	if
-	:: sum > limit -> hold = true; sweep(); d_step { hold = false; moved = false }
+	:: sum > limit -> hold = true; sweep(); hold = false
 	:: else
 	fi;
 	in_force = limit
@@ -545,6 +597,7 @@ inline settle(c)
 #else
 		FENCE;
 		grant_settle(c);
+		again = false;
 #endif
 #ifdef BUG_SETTLE_OPENS
 		atomic { g = granted[c]; store_cap(c, g); g = 0 }
@@ -605,6 +658,8 @@ inline restart()
 	enforce()
 }
 
+#define promise_forget(c) given[c] = 0
+
 /* The connections of a daemon that is gone. */
 inline hang_up(t)
 {
@@ -619,7 +674,8 @@ inline hang_up(t)
 active proctype daemon()
 {
 	byte i, g;
-	bool hold, moved;
+	byte p;
+	bool swept, again, hold;
 #ifdef PROGRESS
 	byte turn;
 #endif
@@ -660,7 +716,8 @@ end:		do
 	FENCE; /* what was stored is stored */
 	d_step {
 		crashed = false;
-		sum = 0; i = 0; g = 0; hold = false; moved = false;
+		sum = 0; i = 0; g = 0; p = 0; swept = false; again = false; hold = false;
+		EACH(promise_forget);
 		EACH_THREAD(hang_up)
 	}
 	goto boot
