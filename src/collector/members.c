@@ -567,9 +567,19 @@ void members_seek_page(struct members *members, unsigned member)
 
 /* ---- the search */
 
+/* After a restart the pages of all members that live have been looked for. */
+static void attached(struct members *members)
+{
+	if (!members->books->attached && !heirs_sought(members->heirs))
+		grants_attached(members->books);
+}
+
 bool members_search(struct members *members, uint64_t until)
 {
-	return heirs_step(members->heirs, until);
+	bool passed = heirs_step(members->heirs, until);
+
+	attached(members);
+	return passed;
 }
 
 bool members_are_sought(const struct members *members)
@@ -640,11 +650,11 @@ void members_attach(struct members *members)
 	for (unsigned i = 0; i < books->file->members_high; i++)
 		if (books->file->member[i].state == BOOK_TAKEN && books->member[i].pidfd < 0)
 			bury(members, i, since, false);
-	grants_attached(books);
 	/* What takes longer is searched for while clients are served already. */
 	since = now_ns();
 	while (members_are_sought(members) && now_ns() - since < ATTACH_NS)
 		members_search(members, since + ATTACH_NS);
+	attached(members);
 }
 
 int members_init(struct members *members, struct books *books)
