@@ -42,7 +42,7 @@ enum {
 /* or after so many times what the last ones took. */
 #define SEARCH_SHARE 20
 /* So long a start may search before clients are served. */
-#define ATTACH_NS 300000000u
+#define ATTACH_NS 1000000000u
 
 #define STORE(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELAXED)
 
