@@ -325,6 +325,7 @@ static void answer_NEED(struct collector *collector, const struct request *reque
 	struct proto_need asked = *(const struct proto_need *)request->body;
 	int member = members_find(&collector->members, request->pid, asked.cookie), lease;
 	struct grants_need need = { .exact = asked.flags & NEED_EXACT };
+	uint64_t ticket;
 	struct ledger_refusal refusal;
 
 	if (member < 0) {
@@ -342,6 +343,13 @@ static void answer_NEED(struct collector *collector, const struct request *reque
 		return;
 	}
 	members_seek_page(&collector->members, (unsigned)member);
+	/* With its page we know what it holds. */
+	ticket = request->ticket ? request->ticket : members_sought(&collector->members);
+	if (members_await_one(&collector->members, (unsigned)member, ticket) &&
+	    server_hold(request, ticket)) {
+		search_await(collector);
+		return;
+	}
 	lease = lease_for(collector, (unsigned)member, &asked);
 	if (lease < 0) {
 		server_fail(request, lease, "no lease for process %d on device '%s': %s",

@@ -592,6 +592,13 @@ bool members_await(const struct members *members, int tenant, uint64_t since)
 	return false;
 }
 
+bool members_await_one(const struct members *members, unsigned member, uint64_t since)
+{
+	uint64_t sought = heirs_since(members->heirs, member);
+
+	return sought && sought <= since;
+}
+
 uint64_t members_passes(const struct members *members)
 {
 	return heirs_passes(members->heirs);
