@@ -420,6 +420,7 @@ static void answer_NEED(struct collector *collector, const struct request *reque
 	int member = members_find(&collector->members, request->pid, asked.cookie), lease;
 	unsigned leases = collector->books.leases_count;
 	const char *why = "";
+	uint64_t ticket;
 
 	if (member < 0) {
 		server_fail(request, member,
@@ -433,6 +434,13 @@ static void answer_NEED(struct collector *collector, const struct request *reque
 		return;
 	}
 	members_seek_page(&collector->members, (unsigned)member);
+	/* With its page we know what it holds. */
+	ticket = request->ticket ? request->ticket : members_sought(&collector->members);
+	if (members_await_one(&collector->members, (unsigned)member, ticket) &&
+	    server_hold(request, ticket)) {
+		search_await(collector);
+		return;
+	}
 	lease = lease_for(collector, (unsigned)member, &asked, &why);
 	if (lease < 0) {
 		server_fail(request, lease, "no lease for process %d on device '%s': %s",

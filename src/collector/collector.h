@@ -49,6 +49,8 @@ struct collector {
 /* What the collector's own environment says of the host. -EINVAL with the variable's name. */
 int control_environment(struct collector *collector, char problem[POLICY_PROBLEM]);
 
+#define CONTROL_GOOD "last-good" /* how the name of that copy begins */
+
 /*
  * What the files said when they were last in force, as it was kept in that directory: until
  * control_reload finds the files in order, it is what they say. Nothing happens where nothing

@@ -288,7 +288,7 @@ static int directory_check(const char *directory)
 static int good_name(struct collector *collector, const char *directory)
 {
 	int length = snprintf(collector->good_path, sizeof(collector->good_path),
-			      "%.250s/last-good%s", directory, collector->policy_path);
+			      "%.250s/" CONTROL_GOOD "%s", directory, collector->policy_path);
 
 	if (length >= (int)sizeof(collector->good_path))
 		return -ENAMETOOLONG;

@@ -161,6 +161,9 @@ static int on_file(sd_event_source *source, const struct inotify_event *event, v
 {
 	struct collector *collector = closure;
 
+	/* The copy of the last good policy may be beside it, and is our own. */
+	if (event->len && !strncmp(event->name, CONTROL_GOOD, sizeof(CONTROL_GOOD) - 1))
+		return 0;
 	if (event->len && strcmp(event->name, strrchr(collector->policy_path, '/') + 1) &&
 	    strcmp(event->name, "tenants.d") && !strstr(event->name, ".conf"))
 		return 0;

@@ -42,7 +42,7 @@ enum {
 /* or after so many times what the last ones took. */
 #define SEARCH_SHARE 20
 /* So long a start may search before clients are served. */
-#define ATTACH_NS 300000000u
+#define ATTACH_NS 1000000000u
 
 #define STORE(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELAXED)
 
@@ -606,6 +606,13 @@ bool members_await(const struct members *members, int tenant, uint64_t since)
 			return true;
 	}
 	return false;
+}
+
+bool members_await_one(const struct members *members, unsigned member, uint64_t since)
+{
+	uint64_t sought = heirs_since(members->heirs, member);
+
+	return sought && sought <= since;
 }
 
 uint64_t members_passes(const struct members *members)

@@ -90,6 +90,8 @@ uint64_t members_passes(const struct members *members);
  * any (-1): then what is granted may turn out to be less. */
 uint64_t members_sought(const struct members *members);
 bool members_await(const struct members *members, int tenant, uint64_t since);
+/* The same of one member. */
+bool members_await_one(const struct members *members, unsigned member, uint64_t since);
 
 void members_dispatch(struct members *members);
 

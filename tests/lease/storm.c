@@ -158,13 +158,15 @@ static struct holding holding_invent(unsigned *seed)
 	return holding;
 }
 
-/* A client without an answer must have waited for it; then the client ends. */
-static void unanswered(double since, const char *what)
+/* A client without an answer must have waited for it; then the client ends. Its share is dropped
+ * first, since the collector gives it to others at once. */
+static void unanswered(unsigned client, double since, const char *what)
 {
 	count(&tally->unanswered);
 	if (!CHECK(seconds_now() - since >= patience_seconds, "%s: unanswered after %.3f s", what,
 		   seconds_now() - since))
 		count(&tally->faults);
+	share_drop(client);
 	_exit(0);
 }
 
@@ -188,7 +190,7 @@ static bool charge(unsigned client, const struct holding *holding)
 		return false;
 	}
 	if (result == LEDGER_UNANSWERED)
-		unanswered(before, "a charge");
+		unanswered(client, before, "a charge");
 	if (!CHECK(result == 0, "charge: %d", result))
 		count(&tally->faults);
 	hold(client, holding->device, &holding->cost);
@@ -196,7 +198,7 @@ static bool charge(unsigned client, const struct holding *holding)
 	return true;
 }
 
-static void join(void)
+static void join(unsigned client)
 {
 	const struct ledger_options options = {
 		.transport = TRANSPORT_LEASE,
@@ -208,7 +210,7 @@ static void join(void)
 	double before = seconds_now();
 
 	if (ledger_open(&ledger, &options, problem) < 0)
-		unanswered(before, problem);
+		unanswered(client, before, problem);
 	for (unsigned i = 0; i < DEVICES; i++)
 		if (!CHECK(ledger_device(&ledger, device_names[i]) == (int)(1 + i)))
 			count(&tally->faults);
@@ -226,7 +228,7 @@ static void client_live(unsigned client)
 		_exit(1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* another user's process has lost it */
 	setpriority(PRIO_PROCESS, 0, CLIENT_NICE);
-	join();
+	join(client);
 	for (;;) {
 		for (unsigned left = below(&seed, OPERATIONS_MAX); left; left--) {
 			if (holds < HELD_MAX && below(&seed, 2)) {
