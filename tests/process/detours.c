@@ -193,19 +193,26 @@ static void interrupted_open(const char *argument)
 /* ---- a verb in the middle of the start */
 
 static struct ibv_device **devices;
-static struct ibv_context *opened_by_handler;
+static volatile int error_in_handler;
 
 static void open_device(int number)
 {
-	opened_by_handler = ibv_open_device(devices[0]);
+	int saved = errno;
+
+	errno = 0;
+	if (!ibv_open_device(devices[0]))
+		error_in_handler = errno;
+	errno = saved;
 }
 
-/* The collector's socket is there, and nobody answers at it: the start takes seconds. */
+/* The collector's socket is there, and nobody answers at it: the start takes seconds, and both
+ * verbs are refused. */
 static void interrupted_start(const char *argument)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct itimerval soon = { .it_value = { .tv_usec = 200000 } };
-	int server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct ibv_context *context;
+	int error, server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s", harness_path("collector.sock"));
 	CHECK(bind(server, (struct sockaddr *)&address, sizeof(address)) == 0 &&
@@ -213,8 +220,11 @@ static void interrupted_start(const char *argument)
 	devices = ibv_get_device_list(NULL);
 	signal(SIGALRM, open_device);
 	setitimer(ITIMER_REAL, &soon, NULL);
-	CHECK(ibv_open_device(devices[0]) != NULL, "errno %d", errno);
-	CHECK(opened_by_handler != NULL, "the handler's verb");
+	errno = 0;
+	context = ibv_open_device(devices[0]);
+	error = errno;
+	CHECK(!context && error == EDQUOT, "errno %d", error);
+	CHECK(error_in_handler == EDQUOT, "the handler's verb: errno %d", error_in_handler);
 	unlink(address.sun_path);
 }
 
