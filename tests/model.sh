@@ -3,7 +3,7 @@
 # Model checking of the lease protocol (tests/model/lease.pml): the right model has no error in
 # any reachable state, and each seeded bug is found. See docs/lease-model.md.
 # Usage: model.sh [--list | --only NAME | right | bugs | long]: runs of the right model, seeded
-# bugs, or the larger runs of the right model, which take minutes and 1 GB.
+# bugs, or the larger runs of the right model, which take minutes and 2 GB.
 set -euo pipefail
 source=${SOURCE_DIRECTORY:-$(cd "$(dirname "$0")/.." && pwd)}
 list='' only='' part=''
@@ -37,8 +37,8 @@ run() {
 	rm -f pan lease.pml.trail
 	echo 0 >seconds
 	spin -a "$@" lease.pml >output 2>&1 || return
-	gcc $optimise -w "${kind[@]}" -DCOLLAPSE -DMEMLIM=1900 -o pan pan.c >>output 2>&1 || return
-	{ time ./pan "${how[@]}" -n -m1000000 -w22 >output 2>&1; } 2>seconds || true
+	gcc $optimise -w "${kind[@]}" -DCOLLAPSE -DMEMLIM=2400 -o pan pan.c >>output 2>&1 || return
+	{ time ./pan "${how[@]}" -n -m3000000 -w22 >output 2>&1; } 2>seconds || true
 }
 
 figures() {

@@ -180,7 +180,7 @@ inline charge(t, c)
 {
 	do
 	:: atomic {
-			used[c] + 1 <= cap[c] ->
+			!undone && used[c] + 1 <= cap[c] ->
 			seen = used[c] + 1;
 			IF_THREE(taking[c] = 1);
 			LOOK
@@ -191,7 +191,7 @@ inline charge(t, c)
 #ifdef BUG_NO_RECHECK
 			:: d_step {
 #else
-			:: seen > cap[c] -> used[c]-- /* revoked meanwhile: undo */
+			:: atomic { seen > cap[c] -> used[c]--; undone = 1 } /* revoked meanwhile: ask */
 			:: d_step {
 					seen <= cap[c] ->
 #endif
@@ -204,7 +204,8 @@ inline charge(t, c)
 		:: atomic { used[c] != seen - 1 -> IF_THREE(taking[c] = 0) } /* another thread was faster */
 		fi
 	:: atomic {
-			used[c] + 1 > cap[c] ->
+			undone || used[c] + 1 > cap[c] ->
+			undone = 0;
 			seen = used[c] + 1;
 			total[t] = seen;
 			NEW_QUESTION(t);
@@ -283,6 +284,7 @@ inline lie(t)
 active [CLIENTS] proctype client()
 {
 	byte seen;
+	bit undone;
 	mtype answer;
 life:
 	{
@@ -301,6 +303,7 @@ life:
 		held[_pid] = 0; /* by the kernel, before the pidfd says so */
 		alive[_pid] = false;
 		given[_pid] = 0;
+		undone = 0;
 		IF_THREE(taking[_pid] = 0);
 		IF_PROGRESS(asking[_pid] = false);
 		if
@@ -325,6 +328,7 @@ life:
 active proctype companion()
 {
 	byte seen;
+	bit undone;
 	mtype answer;
 	{
 		state[0] == LIVE;
