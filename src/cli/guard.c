@@ -44,7 +44,8 @@ static const struct form form_guarantee = {
 	.names = (const char *const[]){ [GUARANTEE_OFF] = "off",
 					[GUARANTEE_KERNEL] = "kernel",
 					[GUARANTEE_FLOOR] = "floor",
-					[GUARANTEE_NONE] = "none" },
+					[GUARANTEE_NONE] = "none",
+					[GUARANTEE_PARTLY] = "partly" },
 	.count = GUARANTEES,
 };
 
@@ -58,6 +59,7 @@ static void word_show(const struct form *form, const void *field, struct cell *r
 		[GUARANTEE_KERNEL] = { "in the kernel", COLOUR_GOOD },
 		[GUARANTEE_FLOOR] = { "rdma.max only", COLOUR_WARNING },
 		[GUARANTEE_NONE] = { "not guarded", COLOUR_BAD },
+		[GUARANTEE_PARTLY] = { "in the kernel, partly", COLOUR_WARNING },
 	};
 	const struct proto_guard *guard = field;
 	uint32_t guarantee = guard->guarantee < GUARANTEES ? guard->guarantee : GUARANTEE_NONE;
