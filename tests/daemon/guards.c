@@ -758,6 +758,37 @@ static void floor_below_limits(void)
 	collector_stop();
 }
 
+/* ---- switching on */
+
+static void guard_on_waits(void)
+{
+	struct guard_head unready = guard_usual();
+	FILE *output;
+
+	fresh("[tenant a]\nmatch = cgroup=/a\nqp = 5\n");
+	unready.armed = unready.ways = 0;
+	unready.counted = 0;
+	guard_load(unready);
+	output = command_begin("guard on a");
+	/* Until everything is attached, and what the tenant holds is counted. */
+	EVENTUALLY(is("a", GUARANTEE_NONE, "not attached it yet") && guard("a").pending);
+	head->ways = GUARD_IOCTL | GUARD_COMPAT;
+	__atomic_store_n(&head->armed, 1, __ATOMIC_SEQ_CST);
+	EVENTUALLY(is("a", GUARANTEE_PARTLY, "has not counted yet") && guard("a").pending);
+	__atomic_store_n(&head->counted, head->epoch, __ATOMIC_SEQ_CST);
+	CHECK(strstr(command_end(output, 0), "in the kernel"));
+	CHECK(is("a", GUARANTEE_KERNEL, "") && !guard("a").pending);
+	/* There is nothing to wait for if it cannot be had. */
+	CHECK(collector_set("tenant a", "guard = off") == 0);
+	strcpy(unready.problem, "this kernel has no BPF LSM");
+	guard_load(unready);
+	CHECK(strstr(command_end(command_begin("guard on a"), 1),
+		     "nothing is guarded: this kernel has no BPF LSM"));
+	CHECK(collector_set("tenant a", "mode = audit") == 0);
+	CHECK(strstr(command_end(command_begin("guard on a"), 1), "its mode is audit"));
+	collector_stop();
+}
+
 /* ---- tables */
 
 static void tables_full(void)
@@ -824,7 +855,7 @@ static void no_slot_left(void)
 	fresh("[tenant a]\nmatch = cgroup=/a\nqp = 5\n");
 	for (unsigned slot = 1; slot < GUARD_TENANTS; slot++)
 		counts[slot].used[KIND_qp] = 1;
-	command("guard on a");
+	CHECK(strstr(command_end(command_begin("guard on a"), 1), "no room for its cgroups"));
 	CHECK(is("a", GUARANTEE_NONE, "no room for its cgroups") && !slot_of("/a"), "%s",
 	      guard("a").reason);
 	counts[GUARD_TENANTS - 1].used[KIND_qp] = 0;
@@ -851,6 +882,7 @@ static void drive(void)
 	cases_at_once();
 	RUN(switches_and_limits);
 	RUN(cgroups_of_tenants);
+	RUN(guard_on_waits);
 	RUN(tables_full);
 	RUN(no_room_for_cgroups);
 	RUN(no_slot_left);
