@@ -143,14 +143,14 @@ limited() { # GROUP COUNT: gets so many QPs
 	end owner
 }
 
-# guard_start: the monitor, a collector with the policy, and the guard that they load
+# guard_start [OPTION...]: the monitor, a collector with the policy, and the guard that they load
 guard_start() {
 	before=$(kernel_counts)
 	programs_before=$(bpftool prog show | grep -c '^[0-9]' || true)
 	policy_write
 	export RDMA_INTERCEPT_POLICY=$scratch/policy
 	processors 0
-	monitor_start
+	monitor_start "$@"
 	collector_start
 	check "the guard is armed, with the limits of the policy" eventually guarded_now
 	processors 1

@@ -671,10 +671,7 @@ what_the_kernel_refuses() {
 	check "guard: no such tenant" complains 1 "no tenant 'guests'" guard status guests
 	check "guard on: no such tenant" complains 1 "'guests'" guard on guests
 	check "guard: a tenant" exits 0 tenant add guests --match 'cgroup=/guests' qp=4
-	check "guard on" exits 0 guard on guests
-	check "guard on: in silence" silent out
-	check "guard on: as JSON" answers guard on guests
-	check "guard on: what it was" says out '{"sections":["tenant guests"]}'
+	check "guard on: there is no guard" complains 1 "tenant guests: guard = on is set, but nothing is guarded: $monitor: no rdma_monitor is loaded" guard on guests
 	check "guard: no monitor" guarded "not guarded: $monitor: no rdma_monitor is loaded"
 	check "guard: as JSON" answers guard status
 	check "guard: a word for it" says out '"guarantee":"none","reason":"'
@@ -682,10 +679,16 @@ what_the_kernel_refuses() {
 	check "doctor: why" grep -qE '^WARN +guard +1 of 1 tenants .* guests: .*no rdma_monitor' "$work/out"
 	touch "$guests/rdma.max"
 	check "guard: a limit for it" exits 0 limit set tenant guests ctx=2
+	check "guard on: rdma.max is not enough" complains 1 "tenant guests: guard = on is set, but only rdma.max limits it: $monitor: no" guard on guests
 	check "guard: rdma.max" guarded "rdma.max only: $monitor: no rdma_monitor is loaded"
 	check "guard: what it has" grep -qx "$device hca_handle=2 hca_object=max" "$guests/rdma.max"
 	check "a guard" "$build/tests/daemon_guards" files "$monitor" 4000009
 	check "guard: in the kernel" eventually guarded 'in the kernel'
+	check "guard on" exits 0 guard on guests
+	check "guard on: what it guarantees" grep -qE '^guests +in the kernel$' "$work/out"
+	check "guard on: as JSON" answers guard on guests
+	check "guard on: what it was" says out '{"sections":["tenant guests"],"tenants":[{"name":"guests","guarantee":"kernel","reason":null}]}'
+	check "guard: once more" guarded 'in the kernel'
 	check "guard: how" grep -qE '^ways +ioctl, compat, write$' "$work/out"
 	check "guard: what is left out" says out 'by the library only: ctx'
 	check "a guard that counted" "$build/tests/daemon_guards" counts "$monitor"

@@ -7,11 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli/change.h"
 #include "cli/collector.h"
 #include "cli/form.h"
 #include "cli/page.h"
+
+/* guard on waits so long, in such steps, for rdma_monitor to attach and to count. */
+enum { AWAIT_MOST_MS = 60000, AWAIT_STEP_MS = 50 };
 
 /* ---- status */
 
@@ -131,6 +135,15 @@ static const struct column tenant_columns[] = {
 	COLUMNS_END,
 };
 
+/* What a tenant can count on, and nothing else. */
+static const struct column guarantee_columns[] = {
+	COLUMN(struct guard, given.tenant, "name", "name", form_text),
+	COLUMN(struct guard, given.guarantee, "guarantee", NULL, form_guarantee),
+	COLUMN(struct guard, given.reason, "reason", NULL, form_text),
+	COLUMN(struct guard, given, NULL, "guarantee", form_word, .flows = true),
+	COLUMNS_END,
+};
+
 static int take(const void *row, void *list)
 {
 	struct guard *guard = list_add(list);
@@ -225,7 +238,75 @@ int command_guard_status(const struct cli *cli)
 
 /* ---- on and off */
 
-static int turn(const struct cli *cli, const char *position)
+/* The guards of the tenants that were named, as soon as there is nothing more to wait for. */
+static int await(const struct cli *cli, struct list *ret_guards)
+{
+	const struct timespec moment = { 0, AWAIT_STEP_MS * 1000000l };
+	int result = 0;
+
+	for (unsigned waited = 0; !result; waited += AWAIT_STEP_MS) {
+		bool pending = false;
+
+		ret_guards->count = 0;
+		for (unsigned i = 0; i < cli->count && !result; i++) {
+			struct proto_choose choose = { .pid = 0 };
+			size_t before = ret_guards->count;
+
+			strcpy(choose.tenant, cli->operand[i]); /* it was changed: it fits */
+			result = collector_rows(cli, MESSAGE_GUARD, &choose, take, ret_guards);
+			if (!result && ret_guards->count != before + 2)
+				result = cli_fail(cli, CLI_WRONG,
+						  "the collector knows no tenant '%s'",
+						  choose.tenant);
+			if (result)
+				break;
+			/* The first of the two is the host's. */
+			memcpy(list_at(ret_guards, before), list_at(ret_guards, before + 1),
+			       ret_guards->size);
+			ret_guards->count--;
+			pending |= ((const struct guard *)list_at(ret_guards, before))->given.pending;
+		}
+		if (!pending || waited >= AWAIT_MOST_MS)
+			break;
+		nanosleep(&moment, NULL);
+	}
+	return result;
+}
+
+/* Says what the tenants can count on; fails if that is not the kernel. */
+static int conclude(const struct cli *cli, json_t *sections)
+{
+	struct list guards = { .size = sizeof(struct guard) };
+	const struct proto_guard *lacking = NULL;
+	struct page page;
+	int result = await(cli, &guards);
+
+	for (size_t i = 0; !result && !lacking && i < guards.count; i++) {
+		const struct proto_guard *given = &((struct guard *)list_at(&guards, i))->given;
+
+		if (given->guarantee != GUARANTEE_KERNEL && given->guarantee != GUARANTEE_PARTLY)
+			lacking = given;
+	}
+	if (lacking)
+		result = cli_fail(cli, CLI_WRONG, "tenant %s: guard = on is set, but %s: %s",
+				  lacking->tenant,
+				  lacking->guarantee == GUARANTEE_FLOOR ?
+					  "only rdma.max limits it" :
+					  "nothing is guarded",
+				  *lacking->reason ? lacking->reason : "no reason is known");
+	if (result) {
+		json_decref(sections);
+	} else {
+		page_begin(&page, cli);
+		page_json(&page, "sections", sections);
+		page_table(&page, "tenants", guarantee_columns, &guards);
+		result = page_end(&page);
+	}
+	free(guards.row);
+	return result;
+}
+
+static int turn(const struct cli *cli, const char *position, bool on)
 {
 	json_t *sections = cli_memory(json_array());
 	struct proto_change change;
@@ -245,6 +326,8 @@ static int turn(const struct cli *cli, const char *position)
 		json_decref(sections);
 		return result;
 	}
+	if (on)
+		return conclude(cli, sections);
 	page_begin(&page, cli);
 	page_json(&page, "sections", sections);
 	return page_end(&page);
@@ -252,10 +335,10 @@ static int turn(const struct cli *cli, const char *position)
 
 int command_guard_on(const struct cli *cli)
 {
-	return turn(cli, "on");
+	return turn(cli, "on", true);
 }
 
 int command_guard_off(const struct cli *cli)
 {
-	return turn(cli, "off");
+	return turn(cli, "off", false);
 }

@@ -51,7 +51,10 @@ struct guards_tenant {
 	unsigned found; /* and how many there are by them; */
 	unsigned other; /* rules that have more */
 	unsigned cgroups, mapped, floors;
-	int error; /* of the last cgroup that found no place in the kernel */
+	int error; /* it, or a cgroup of which the rules say nothing, found no place in the kernel */
+	int late;  /* a line that cannot be a rule there: its new cgroups are found by looking */
+	__u64 since;  /* the epoch that it got its slot in: 0 when it has none */
+	bool pending; /* rdma_monitor has still something to do for it */
 	enum proto_guarantee guarantee;
 	char reason[GUARDS_REASON];
 };
@@ -166,13 +169,20 @@ static bool cgroup_exists(const struct guards_cgroup *cgroup)
 	return !stat(cgroup->path, &status) && status.st_ino == cgroup->inode;
 }
 
+/* The kernel's rules do not say whose it is. */
+static bool needs_entry(const struct guards_cgroup *cgroup)
+{
+	return cgroup->owner->late || strlen(cgroup->path) >= GUARD_PATH;
+}
+
 static void slot_set(struct guards *guards, struct guards_cgroup *cgroup, __u32 slot)
 {
 	int result = slot ? monitor_guard_cgroup_set(&guards->guard, cgroup->inode, slot) :
 			    monitor_guard_cgroup_clear(&guards->guard, cgroup->inode);
 
 	if (result < 0 && slot) {
-		cgroup->owner->error = result;
+		if (needs_entry(cgroup))
+			cgroup->owner->error = result;
 		return;
 	}
 	cgroup->slot = slot;
@@ -291,7 +301,7 @@ static void forget(struct guards *guards)
 	for (struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next)
 		cgroup->slot = 0;
 	for (struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next)
-		tenant->slot = 0;
+		tenant->slot = tenant->since = 0;
 }
 
 /* Each load is another one. That there is none is told of those who want one. */
@@ -410,7 +420,7 @@ static void tenant_judge(struct collector *collector, struct guards_tenant *tena
 	tenant->enforced = tenant->on && policy_tenant_mode(policy, tenant->said) == POLICY_ENFORCE;
 	tenant->rules = tenant->found = tenant->other = 0;
 	tenant->cgroups = tenant->mapped = tenant->floors = 0;
-	tenant->error = 0;
+	tenant->error = tenant->late = 0;
 }
 
 /* Who is guarded, and has which cgroups. False if there is nothing to do for anybody. */
@@ -477,8 +487,88 @@ static __u32 slot_new(const struct guards *guards, const bool taken[GUARD_TENANT
 	return second;
 }
 
+/* The lines of the policy for the kernel, in their order, but for the slots. */
+struct rules {
+	unsigned count;
+	struct guard_rule rule[GUARD_RULES];
+	struct guards_tenant *tenant[GUARD_RULES];
+};
+
+/* The same for the same policy. */
+static __u32 tenant_number(const struct policy *policy, const struct policy_tenant *tenant)
+{
+	__u32 number = 1;
+
+	for (const struct policy_tenant *at = policy->tenants; at && at != tenant; at = at->next)
+		number++;
+	return number;
+}
+
+static void rules_compile(struct collector *collector, struct rules *ret_rules)
+{
+	const struct policy *policy = collector->effective;
+	unsigned count = 0;
+
+	for (const struct policy_rule *said = policy->rules; said; said = said->next) {
+		struct guards_tenant *tenant = tenant_find(&collector->guards, said->tenant->name);
+		int result = count == GUARD_RULES ? -ENOSPC : 0;
+
+		if (!tenant || !has_cgroup_only(said))
+			continue;
+		if (result == 0)
+			result = monitor_guard_rule(&ret_rules->rule[count], said->cgroup);
+		if (result < 0) {
+			tenant->late = result;
+			continue;
+		}
+		ret_rules->rule[count].tenant = tenant_number(policy, said->tenant);
+		ret_rules->tenant[count++] = tenant;
+	}
+	ret_rules->count = count;
+}
+
+static bool is_same_pattern(const struct guard_rule *a, const struct guard_rule *b)
+{
+	return a->length == b->length && a->first == b->first &&
+	       !memcmp(a->token, b->token, sizeof(a->token)) &&
+	       !memcmp(a->set, b->set, sizeof(a->set));
+}
+
+/* A tenant of which there is no cgroup just now is found again by its rules. */
+static void slots_recall(struct guards *guards, const struct rules *rules)
+{
+	unsigned count;
+	const struct guard_rule *kept = monitor_guard_rules(&guards->guard, &count);
+
+	for (unsigned i = 0; i < rules->count; i++)
+		for (unsigned j = 0; j < count && !rules->tenant[i]->slot; j++)
+			if (kept[j].slot && kept[j].slot < GUARD_TENANTS &&
+			    is_same_pattern(&rules->rule[i], &kept[j]) &&
+			    !tenant_of_slot(guards, kept[j].slot))
+				rules->tenant[i]->slot = kept[j].slot;
+}
+
+/* After the slots are known. */
+static void rules_write(struct guards *guards, struct rules *rules)
+{
+	struct stat root;
+	unsigned count;
+	const struct guard_rule *kept = monitor_guard_rules(&guards->guard, &count);
+
+	for (unsigned i = 0; i < rules->count; i++)
+		rules->rule[i].slot = rules->tenant[i]->slot;
+	if (!stat(hierarchy(), &root) && guards->guard.head->root != root.st_ino) {
+		guards->guard.head->root = root.st_ino;
+		guards->changed = true;
+	}
+	if (count == rules->count && !memcmp(rules->rule, kept, count * sizeof(*kept)))
+		return;
+	monitor_guard_rules_set(&guards->guard, rules->rule, rules->count);
+	guards->changed = true;
+}
+
 /* A tenant is found again by what its cgroups have. */
-static void slots_assign(struct guards *guards)
+static void slots_assign(struct guards *guards, const struct rules *rules)
 {
 	bool taken[GUARD_TENANTS] = { false };
 
@@ -488,17 +578,16 @@ static void slots_assign(struct guards *guards)
 		    !tenant_of_slot(guards, cgroup->slot))
 			cgroup->owner->slot = cgroup->slot;
 	}
+	slots_recall(guards, rules);
 	for (struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next)
 		taken[tenant->slot] = true;
-	for (struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next) {
-		struct guards_tenant *owner = cgroup->owner;
-
-		if (!owner || owner->slot || !owner->on)
+	for (struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next) {
+		if (tenant->slot || !tenant->on || !tenant->rules)
 			continue;
-		owner->slot = slot_new(guards, taken);
-		taken[owner->slot] = true;
-		if (!owner->slot)
-			owner->error = -ENOSPC;
+		tenant->slot = slot_new(guards, taken);
+		taken[tenant->slot] = true;
+		if (!tenant->slot)
+			tenant->error = -ENOSPC;
 	}
 }
 
@@ -524,15 +613,22 @@ static void limits_write(struct collector *collector)
 	}
 }
 
-/* One that is not its owner's any more must not stay under the limits of who had it. */
+/* One that is not its owner's any more must not stay under the limits of who had it. Groups of
+ * which the rules say as much have entries, too, while half of the table is free for others. */
 static void cgroups_write(struct guards *guards)
 {
+	unsigned entries = 0;
+
+	for (struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next)
+		entries += cgroup->slot != 0;
 	for (struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next) {
 		__u32 slot = cgroup->owner ? cgroup->owner->slot : 0;
 		const struct guards_tenant *keeper;
 
-		if (slot == cgroup->slot)
+		if (slot == cgroup->slot || (slot && !cgroup->slot && !needs_entry(cgroup) &&
+					     entries >= GUARD_CGROUPS / 2))
 			continue;
+		entries += slot && !cgroup->slot;
 		keeper = slot ? NULL : tenant_of_slot(guards, cgroup->slot);
 		if (slot || (keeper && keeper->on))
 			slot_set(guards, cgroup, slot);
@@ -540,17 +636,24 @@ static void cgroups_write(struct guards *guards)
 	if (guards->changed)
 		monitor_guard_cgroups_changed(&guards->guard);
 	guards->changed = false;
+	for (struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next)
+		tenant->since = !tenant->slot || !tenant->on ? 0 :
+				tenant->since		     ? tenant->since :
+							       guards->guard.head->epoch;
 }
 
 static void kernel_tell(struct collector *collector)
 {
 	struct guards *guards = &collector->guards;
 	struct guard_head *head = guards->guard.head;
+	static struct rules rules;
 	__u32 wanted = GUARD_IOCTL | GUARD_COMPAT;
 	bool any = false;
 
-	slots_assign(guards);
+	rules_compile(collector, &rules);
+	slots_assign(guards, &rules);
 	limits_write(collector);
+	rules_write(guards, &rules);
 	cgroups_write(guards);
 	if (collector->effective->guard_writes != POLICY_OFF)
 		wanted |= GUARD_WRITE;
@@ -693,9 +796,49 @@ static bool ways_lack(const struct guard_head *head, char ret_reason[GUARDS_REAS
 	return true;
 }
 
-/* Whether it does for a tenant; if not, why. */
-static bool kernel_refuses(const struct collector *collector, const struct guards_tenant *tenant,
-			   char ret_reason[GUARDS_REASON])
+/* What is not as it should be for a tenant that is guarded; false: nothing. */
+static bool has_exception(const struct guards *guards, const struct guards_tenant *tenant,
+			  char ret_reason[GUARDS_REASON])
+{
+	static const char *const tables[GUARD_TABLES] = { [GUARD_OBJECTS] = "objects",
+							  [GUARD_RUNNING] = "threads" };
+	const struct guard_head *head = guards->guard.head;
+
+	if (__atomic_load_n(&head->counted, __ATOMIC_ACQUIRE) < tenant->since) {
+		snprintf(ret_reason, GUARDS_REASON,
+			 "rdma_monitor has not counted yet what the tenant holds already");
+		return true;
+	}
+	if (__atomic_load_n(&head->incomplete, __ATOMIC_RELAXED)) {
+		snprintf(ret_reason, GUARDS_REASON,
+			 "rdma_monitor has no room to list all objects: objects that are older than "
+			 "the guard may be missing in its counts");
+		return true;
+	}
+	if (tenant->late) {
+		snprintf(ret_reason, GUARDS_REASON,
+			 "a match line is none that the kernel can decide by (%s): new cgroups are "
+			 "not guarded until the collector has seen them, within a second",
+			 strerror(-tenant->late));
+		return true;
+	}
+	for (unsigned table = 0; table < GUARD_TABLES; table++) {
+		if (!tenant->slot || monitor_guard_room(&guards->guard, tenant->slot, table) > 0)
+			continue;
+		snprintf(ret_reason, GUARDS_REASON,
+			 "its share of the guard's table of %s is full (the tenant %" PRId64
+			 ", all %" PRId64 " of %" PRIu64 "): more is refused, whatever the limits",
+			 tables[table], (int64_t)guards->guard.counts[tenant->slot].taken[table],
+			 (int64_t)head->taken[table], (uint64_t)head->most[table]);
+		return true;
+	}
+	return false;
+}
+
+/* What it does for a tenant; if not, or not all, why. */
+static enum proto_guarantee kernel_guarantee(const struct collector *collector,
+					     const struct guards_tenant *tenant,
+					     char ret_reason[GUARDS_REASON])
 {
 	const struct guards *guards = &collector->guards;
 	const struct guard_head *head = guards->guard.head;
@@ -707,28 +850,31 @@ static bool kernel_refuses(const struct collector *collector, const struct guard
 	else if (!tenant->rules)
 		snprintf(ret_reason, GUARDS_REASON,
 			 "it has no match line with a cgroup and nothing else");
-	else if (!tenant->cgroups)
+	else if (!tenant->cgroups && tenant->found)
 		snprintf(ret_reason, GUARDS_REASON,
-			 tenant->found ? "its cgroups are another tenant's by an earlier line" :
-					 "none of its cgroups exists");
+			 "its cgroups are another tenant's by an earlier line");
+	else if (!tenant->cgroups && (!head || tenant->late))
+		snprintf(ret_reason, GUARDS_REASON, "none of its cgroups exists");
 	else if (!head)
 		snprintf(ret_reason, GUARDS_REASON, "%s", guards->problem);
 	else if (tenant->error)
 		snprintf(ret_reason, GUARDS_REASON, "the guard has no room for its cgroups: %s",
 			 strerror(-tenant->error));
 	if (ret_reason[0])
-		return false;
+		return GUARANTEE_NONE;
 	if (!__atomic_load_n(&head->armed, __ATOMIC_ACQUIRE)) {
 		head_problem(head, ret_reason);
 		if (!ret_reason[0])
 			snprintf(ret_reason, GUARDS_REASON, "rdma_monitor has not attached it yet");
-		return false;
+		return GUARANTEE_NONE;
 	}
+	if (has_exception(guards, tenant, ret_reason) || ways_lack(head, ret_reason))
+		return GUARANTEE_PARTLY;
 	if (tenant->other)
 		snprintf(ret_reason, GUARDS_REASON,
 			 "its cgroups only; match lines that have more than a cgroup: %u",
 			 tenant->other);
-	return true;
+	return GUARANTEE_KERNEL;
 }
 
 static void tenant_tell(const struct collector *collector, const struct guards_tenant *tenant)
@@ -746,17 +892,28 @@ static void tenant_tell(const struct collector *collector, const struct guards_t
 		  tenant->reason[0] ? ": " : "", tenant->reason);
 }
 
+/* What is wanted and can be had is not there yet, and there is no word of why. */
+static bool is_pending(const struct guards *guards, const struct guards_tenant *tenant)
+{
+	const struct guard_head *head = guards->guard.head;
+
+	if (!tenant->on || !tenant->slot || !tenant->enforced || !head)
+		return false;
+	if (!__atomic_load_n(&head->armed, __ATOMIC_ACQUIRE))
+		return !head->problem[0];
+	return __atomic_load_n(&head->counted, __ATOMIC_ACQUIRE) < tenant->since;
+}
+
 static void tenant_conclude(struct collector *collector, struct guards_tenant *tenant)
 {
 	char reason[GUARDS_REASON] = "";
 	enum proto_guarantee guarantee = GUARANTEE_OFF;
 
+	tenant->pending = is_pending(&collector->guards, tenant);
 	if (tenant->on)
-		guarantee = kernel_refuses(collector, tenant, reason) ? GUARANTEE_KERNEL :
-			    tenant->floors			      ? GUARANTEE_FLOOR :
-									GUARANTEE_NONE;
-	if (guarantee == GUARANTEE_KERNEL && ways_lack(collector->guards.guard.head, reason))
-		guarantee = GUARANTEE_PARTLY;
+		guarantee = kernel_guarantee(collector, tenant, reason);
+	if (guarantee == GUARANTEE_NONE && tenant->floors)
+		guarantee = GUARANTEE_FLOOR;
 	if (guarantee == tenant->guarantee && !strcmp(reason, tenant->reason))
 		return;
 	tenant->guarantee = guarantee;
@@ -858,6 +1015,9 @@ static void entry_tell(struct collector *collector, const struct guard_entry *en
 		[GUARD_CLOSED_KILLED] = { EVENT_KILLED,
 					  "killed: it used a device file on which its tenant had "
 					  "changed a command" },
+		[GUARD_CROWDED] = { EVENT_REFUSED,
+				    "refused in the kernel: the tenant has its share of the "
+				    "places in the guard's table" },
 	};
 	const struct guards_tenant *tenant = tenant_of_slot(&collector->guards, entry->slot);
 	struct proto_event event = {
@@ -959,6 +1119,7 @@ void guards_describe_tenant(const struct collector *collector, const char *name,
 		return;
 	ret_row->on = tenant->on;
 	ret_row->guarantee = tenant->guarantee;
+	ret_row->pending = tenant->pending;
 	ret_row->cgroups = guards->guard.head ? tenant->mapped : tenant->cgroups;
 	ret_row->floor = tenant->floors;
 	snprintf(ret_row->reason, sizeof(ret_row->reason), "%s", tenant->reason);

@@ -439,6 +439,7 @@ static __always_inline int uobject_add(__u64 address, struct what what, struct m
 	struct monitor_object object = {};
 
 	describe(what, announced, &object);
+	object.cgroup = maker->cgroup;
 	object.row = row_for(maker);
 	return object_add(address, &object, announced, how);
 }

@@ -17,8 +17,12 @@
  * Kernels that can be preempted skip a program of fentry or fexit now and then, but none of
  * LSM. So that what is skipped lets nobody have more, a reservation whose end was not seen
  * "floats": it counts until the loader has looked for what became of it.
+ *
+ * No table that is full lets anything pass. The place of a charge is reserved with the object,
+ * and without one the object is refused. What cannot be refused and finds no place floats, too.
  */
 #include "monitor/commands.h"
+#include "monitor/patterns.h"
 
 #include <linux/ptrace.h>
 
@@ -27,11 +31,15 @@
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 enum {
-	LEVELS = 32,	   /* of cgroups */
-	ATTEMPTS = 8,	   /* at a counter that others change as well */
-	THREADS = 1 << 18, /* of guarded processes */
+	LEVELS = 32,	 /* of cgroups */
+	NAME_MOST = 256, /* bytes of a cgroup's name */
+	SEARCHES = 1024, /* at a time */
+	ATTEMPTS = 8,	 /* at a counter that others change as well */
+	UNDECIDED = -1,	 /* in place of a slot */
+	NAMES = ~0u,	 /* in place of a number of characters */
 
 	ENOMEM = 12,
+	EEXIST = 17,
 	EOPNOTSUPP = 95,
 	EDQUOT = 122,
 	SIGKILL = 9,
@@ -79,6 +87,30 @@ struct {
 	__type(value, __u32);
 } guard_tenants SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 2 * GUARD_RULES);
+	__type(key, __u32);
+	__type(value, struct guard_rule);
+} guard_rules SEC(".maps");
+
+/* By thread: what it needs for a search in the rules, while that lasts. */
+struct search {
+	char path[GUARD_PATH + NAME_MOST];
+	__u32 end[LEVELS]; /* of each group's path in that; 0: it is not in it */
+	__u32 rules;	   /* as in the head */
+	__u32 slot;	   /* found so far */
+	struct pattern_group group;
+	struct pattern_match match;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SEARCHES);
+	__type(key, __u32);
+	__type(value, struct search);
+} guard_searches SEC(".maps");
+
 /* Whose a cgroup is, as far as that was asked in this epoch. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -87,11 +119,11 @@ struct {
 	__type(value, struct guard_tenancy);
 } guard_tenancies SEC(".maps");
 
-/* By the object's address: what it is charged. */
+/* By the object's address: what it is charged. The loader sets the sizes of both. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1 << 20);
+	__uint(max_entries, 1);
 	__type(key, __u64);
 	__type(value, struct guard_charge);
 } guard_charges SEC(".maps");
@@ -100,7 +132,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, THREADS);
+	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct guard_command);
 } guard_commands SEC(".maps");
@@ -114,6 +146,7 @@ struct {
 	__type(key, __u64);
 	__type(value, struct guard_closed);
 } guard_closed SEC(".maps");
+static const struct search blank;
 
 static __always_inline struct guard_head *the_head(void)
 {
@@ -134,37 +167,185 @@ static __always_inline int is_armed(const struct guard_head *head)
 
 /* ---- whose */
 
-static __always_inline __u32 tenant_search(__u64 own)
+/*
+ * Functions that are not static are looked at by the verifier once, by themselves, and not again
+ * for every state that a caller may be in. Without that, loading would take a second.
+ */
+
+/* The path of the current process's cgroup, from the group on that rules begin in. */
+__noinline int path_write(struct search *search, __u64 root)
 {
-	__u32 tenant = 0;
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct cgroup *group = BPF_CORE_READ(task, cgroups, dfl_cgrp), *ancestor;
+	__u64 ancestors = (__u64)group + bpf_core_field_offset(struct cgroup, ancestors);
+	__u32 deepest = (__u32)BPF_CORE_READ(group, level), length = 0;
+	int below = 0;
 
-	for (int level = 1; level < LEVELS; level++) {
-		__u64 cgroup = bpf_get_current_ancestor_cgroup_id(level);
-		__u32 *found;
+	if (!search)
+		return 0;
+	for (__u32 level = 0; level < LEVELS && level <= deepest; level++) {
+		const char *name;
+		long size;
 
-		if (!cgroup)
-			break;
-		found = bpf_map_lookup_elem(&guard_tenants, &cgroup);
-		if (found)
-			tenant = *found;
-		if (cgroup == own)
-			break;
+		ancestor = (struct cgroup *)word_at(ancestors + level * sizeof(ancestor));
+		if (below && length < GUARD_PATH - 1) {
+			name = BPF_CORE_READ(ancestor, kn, name);
+			search->path[length % GUARD_PATH] = '/';
+			size = bpf_probe_read_kernel_str(&search->path[(length + 1) % GUARD_PATH],
+							 NAME_MOST, name);
+			if (size > 1 && length + size < GUARD_PATH) {
+				length += (__u32)size;
+				search->end[level] = length;
+			} else {
+				length = GUARD_PATH; /* this one and all below it do not fit */
+			}
+		}
+		below |= BPF_CORE_READ(ancestor, kn, id) == root;
 	}
+	return 0;
+}
+
+struct step {
+	struct search *search;
+	const struct guard_rule *rule;
+};
+
+static long search_step(__u32 index, struct step *step)
+{
+	struct search *search = step->search;
+
+	pattern_step(&search->match, step->rule, search->path, search->group.end);
+	return search->match.verdict != 0;
+}
+
+/* Whether tokens of a rule match the group's path; `beyond` of the characters after it count. */
+__noinline int search_matches(struct search *search, struct guard_rule *rule, __u32 first,
+			      __u32 tokens, __u32 beyond)
+{
+	struct step step = { search, rule };
+
+	if (!search || !rule)
+		return 0;
+	pattern_begin(&search->match, first, tokens, search->group.end + beyond, 1);
+	/* The group itself is named without crossing slashes. */
+	search->match.crosses = beyond != NAMES;
+	if (beyond == NAMES)
+		search->match.length = search->group.end;
+	bpf_loop(PATTERN_STEPS, search_step, &step, 0);
+	return search->match.verdict == PATTERN_YES;
+}
+
+/* What a rule says of the group. */
+__noinline int search_rule_add(struct search *search, __u32 number)
+{
+	struct guard_rule *rule = bpf_map_lookup_elem(&guard_rules, &number);
+	int names, in, below;
+
+	if (!search || !rule)
+		return 1;
+	names = search_matches(search, rule, 0, rule->group, NAMES);
+	in = search_matches(search, rule, rule->first, rule->length, 0);
+	below = search_matches(search, rule, rule->first, rule->length, 2);
+	pattern_group_add(&search->group, rule, names, in, below);
+	return search->group.found != 0;
+}
+
+static long search_rule(__u32 index, struct search **context)
+{
+	struct search *search = *context;
+	__u32 half = search->rules & GUARD_RULES_HALF ? GUARD_RULES : 0;
+
+	return search_rule_add(search, index + half) != 0;
+}
+
+/* Whether the collector has given a group a slot, or a rule names it; the nearest counts. */
+static long search_level(__u32 level, struct search **context)
+{
+	struct search *search = *context;
+	__u64 cgroup = bpf_get_current_ancestor_cgroup_id((int)level);
+	__u32 *found;
+
+	if (!cgroup)
+		return 1;
+	found = bpf_map_lookup_elem(&guard_tenants, &cgroup);
+	if (found) {
+		search->slot = *found;
+		return 0;
+	}
+	search->group = (struct pattern_group){ .end = search->end[level % LEVELS] };
+	if (search->group.end)
+		bpf_loop(search->rules & ~GUARD_RULES_HALF, search_rule, context, 0);
+	if (search->group.found)
+		search->slot = search->group.slot;
+	return 0;
+}
+
+/* Which tenant a process is of whose cgroup nobody has asked for; UNDECIDED if there are too
+ * many who search just now. */
+__noinline int tenant_search(__u64 root, __u32 rules)
+{
+	__u32 thread = (__u32)bpf_get_current_pid_tgid();
+	struct search *search;
+	int tenant;
+
+	if (bpf_map_update_elem(&guard_searches, &thread, &blank, BPF_ANY))
+		return UNDECIDED;
+	search = bpf_map_lookup_elem(&guard_searches, &thread);
+	if (!search)
+		return UNDECIDED;
+	search->rules = rules;
+	path_write(search, root);
+	bpf_loop(LEVELS, search_level, &search, 0);
+	tenant = (int)search->slot;
+	bpf_map_delete_elem(&guard_searches, &thread);
 	return tenant;
 }
 
-/* The slot of the tenant that the current process is of; 0: of none. */
-static __always_inline __u32 tenant_of_current(const struct guard_head *head)
+/* The slot of the tenant that the current process is of; 0: of none, or UNDECIDED. */
+static __always_inline int tenant_of_current(const struct guard_head *head)
 {
 	__u64 own = bpf_get_current_cgroup_id();
 	struct guard_tenancy *known = bpf_map_lookup_elem(&guard_tenancies, &own), found = {};
+	int slot;
 
 	if (known && known->epoch == head->epoch)
-		return known->slot;
+		return (int)known->slot;
 	found.epoch = head->epoch;
-	found.slot = tenant_search(own);
-	bpf_map_update_elem(&guard_tenancies, &own, &found, BPF_ANY);
-	return found.slot;
+	slot = tenant_search(head->root, head->rules);
+	if (slot < 0)
+		return UNDECIDED;
+	found.slot = (__u32)slot;
+	/* Unless somebody has moved it meanwhile. */
+	if (own == bpf_get_current_cgroup_id())
+		bpf_map_update_elem(&guard_tenancies, &own, &found, BPF_ANY);
+	return slot;
+}
+
+/* ---- places in tables */
+
+static __always_inline void place_add(struct guard_head *head, struct guard_counts *counts,
+				      enum guard_table table, __s64 amount)
+{
+	ADD(head->taken[table], amount);
+	ADD(counts->taken[table], amount);
+}
+
+/* By its number. */
+static __always_inline void place_add_to(__u32 slot, enum guard_table table, __s64 amount)
+{
+	struct guard_head *head = the_head();
+	struct guard_counts *counts = counts_of(slot);
+
+	if (head && counts)
+		place_add(head, counts, table, amount);
+}
+
+/* How many places a tenant may have at this moment. */
+static __always_inline __s64 place_share(const struct guard_head *head, enum guard_table table)
+{
+	__u64 most = head->most[table];
+
+	return (__s64)(most - most / GUARD_RESERVE) - *(volatile const __s64 *)&head->taken[table];
 }
 
 /* ---- counting */
@@ -207,6 +388,7 @@ static __always_inline int take(__u32 slot, __u32 kind, __u64 amount, __u64 *ret
 	struct guard_limits *limits = bpf_map_lookup_elem(&guard_limits, &slot);
 	__u64 limit;
 
+	barrier_var(kind); /* checked where it is used: the verifier forgets what was checked before */
 	if (!counts || !limits || kind >= KIND_COUNT || !amount)
 		return 0;
 	limit = *(volatile __u64 *)&limits->limit[kind];
@@ -242,6 +424,28 @@ static __always_inline void put(__u32 slot, __u32 kind, __s64 amount)
 		ADD(counts->used[kind], amount);
 }
 
+/* One more place, or -ENOMEM. Between the look and the addition others may be as far: that is
+ * what the reserve is for, and beyond it charges float. */
+static __always_inline int place_take(__u32 slot, enum guard_table table, __u32 kind)
+{
+	struct guard_head *head = the_head();
+	struct guard_counts *counts = counts_of(slot);
+	__s64 taken, share;
+
+	if (!head || !counts)
+		return -ENOMEM;
+	taken = *(volatile __s64 *)&counts->taken[table];
+	share = place_share(head, table);
+	if (taken < share) {
+		place_add(head, counts, table, 1);
+		return 0;
+	}
+	ADD(counts->crowded[table], 1);
+	note(GUARD_CROWDED, slot, kind < KIND_COUNT ? kind : 0, 1, (__u64)taken,
+	     share > 0 ? (__u64)share : 0);
+	return -ENOMEM;
+}
+
 /* One of a kind and, of memory regions, its bytes: both, or -EDQUOT and neither. */
 static __always_inline int reserve(__u32 slot, __u32 kind, __u64 bytes)
 {
@@ -268,12 +472,30 @@ static __always_inline int reserve(__u32 slot, __u32 kind, __u64 bytes)
 	return -EDQUOT;
 }
 
-static __always_inline void give_back(__u32 slot, __u32 kind, __u64 bytes)
+static __always_inline void unreserve(__u32 slot, __u32 kind, __u64 bytes)
 {
 	if (kind != KIND_mr_bytes)
 		put(slot, kind, -1);
 	if (kind == KIND_mr || kind == KIND_mr_bytes)
 		put(slot, KIND_mr_bytes, -(__s64)bytes);
+}
+
+/* The same and a place for the charge: 0, EDQUOT or ENOMEM. Looked at by the verifier by itself. */
+__noinline int reserve_with_place(__u32 slot, __u32 kind, __u64 bytes)
+{
+	if (reserve(slot, kind, bytes))
+		return EDQUOT;
+	if (!place_take(slot, GUARD_OBJECTS, kind))
+		return 0;
+	unreserve(slot, kind, bytes);
+	return ENOMEM;
+}
+
+/* What is charged, or reserved with a place for its charge. */
+static __always_inline void give_back(__u32 slot, __u32 kind, __u64 bytes)
+{
+	unreserve(slot, kind, bytes);
+	place_add_to(slot, GUARD_OBJECTS, -1);
 }
 
 /* ---- files that are closed */
@@ -354,37 +576,49 @@ static __always_inline void charge_anyway(__u32 slot, __u32 kind, __u64 amount, 
 
 /* ---- the look */
 
-/* A command whose end was not seen: what it reserved counts until somebody has looked. */
-static __always_inline void float_up(const struct guard_command *command)
+/* What is charged, and its object not known, or no place in the table for it: it counts until
+ * somebody has looked. */
+static __always_inline void set_afloat(__u32 slot, __u32 kind, __u64 bytes)
 {
-	struct guard_counts *counts = counts_of(command->slot);
-	__u32 kind = command->kind;
+	struct guard_counts *counts = counts_of(slot);
 
-	if (!counts || command->state < GUARD_RESERVED || kind >= KIND_COUNT)
+	if (!counts || kind >= KIND_COUNT)
 		return;
+	ADD(counts->afloat, 1);
 	if (kind != KIND_mr_bytes)
 		ADD(counts->floating[kind], 1);
 	if (kind == KIND_mr || kind == KIND_mr_bytes)
-		ADD(counts->floating[KIND_mr_bytes], (__s64)command->bytes);
+		ADD(counts->floating[KIND_mr_bytes], (__s64)bytes);
 }
 
-/* A thread comes with another command. Fills in whose it is; 0: nobody's. */
-static __always_inline void begin(const struct guard_head *head, struct guard_command *last,
-				  struct guard_command *command)
+/* A command whose end was not seen. */
+static __always_inline void float_up(const struct guard_command *command)
+{
+	if (command->state >= GUARD_RESERVED)
+		set_afloat(command->slot, command->kind, command->bytes);
+}
+
+/* A thread comes with another command. Fills in whose it is; 0: nobody's; -ENOMEM: nobody can
+ * tell. */
+static __always_inline int begin(const struct guard_head *head, struct guard_command *last,
+				 struct guard_command *command)
 {
 	__u64 epoch = head->epoch;
+	int slot;
 
 	command->cgroup = bpf_get_current_cgroup_id();
 	command->epoch = epoch;
 	if (last && last->cgroup == command->cgroup && last->epoch == epoch) {
-		command->slot = last->slot;
+		slot = (int)last->slot;
 	} else {
-		command->slot = tenant_of_current(head);
+		slot = tenant_of_current(head);
 	}
 	if (last) {
 		float_up(last);
 		last->state = GUARD_IDLE;
 	}
+	command->slot = (__u32)slot;
+	return slot == UNDECIDED ? -ENOMEM : slot != 0;
 }
 
 /* Reserves for a command that was understood, and keeps what was seen of it. */
@@ -397,21 +631,27 @@ static __always_inline int admit(struct guard_command *last, struct guard_comman
 	if (command->bytes == ~0ull)
 		command->bytes = 0;
 	command->state = GUARD_LOOKED;
+	command->payer = last ? last->payer : command->slot;
 	if (command->kind < KIND_COUNT) {
-		result = reserve(command->slot, command->kind, command->bytes);
+		result = reserve_with_place(command->slot, command->kind, command->bytes);
 		if (result)
-			return result;
+			return result == EDQUOT ? -EDQUOT : -ENOMEM;
 		command->state = GUARD_RESERVED;
 	}
 	if (last) {
 		*last = *command;
 		return 0;
 	}
-	if (!bpf_map_update_elem(&guard_commands, &thread, command, BPF_ANY))
-		return 0;
+	result = place_take(command->slot, GUARD_RUNNING, command->kind);
+	if (!result) {
+		if (!bpf_map_update_elem(&guard_commands, &thread, command, BPF_ANY))
+			return 0;
+		place_add_to(command->slot, GUARD_RUNNING, -1);
+		result = -ENOMEM;
+	}
 	if (command->state == GUARD_RESERVED)
 		give_back(command->slot, command->kind, command->bytes);
-	return -ENOMEM;
+	return result;
 }
 
 /* By which uverbs' files are known; the loader writes them. They are constants of the programs,
@@ -465,59 +705,85 @@ static __always_inline int is_closed(struct guard_head *head, const struct file 
 	return 1;
 }
 
-static __always_inline int look(struct file *file, __u64 argument, int sleeps)
+static __always_inline int look(struct guard_command *last, struct guard_command *command,
+				const struct guard_closed *closed, int sleeps)
+{
+	struct header header;
+	__u32 length = 0;
+	int result;
+
+	if (read_user(sleeps, &header, sizeof(header), command->argument)) {
+		/* Read with patience, it is not there. Read without, nobody knows. */
+		if (!sleeps || closed->slot < GUARD_TENANTS)
+			return -EFAULT;
+		return admit(last, command);
+	}
+	command->key = key_of(header.object, header.method);
+	if (header.object == UVERBS_DEVICE && header.method == INVOKE_WRITE) {
+		result = attributes_read(sleeps, command, &header, 0);
+	} else {
+		command->kind = kind_of_method(header.object, header.method, &length);
+		command->destroys = is_destroying(header.object, header.method);
+		command->drivers = !!((header.object | header.method) & NAMESPACE);
+		result = length ? attributes_read(sleeps, command, &header, length) : 0;
+	}
+	if (closed->slot < GUARD_TENANTS)
+		return refuse_closed(command->slot, closed->slot, closed->kind, command->destroys);
+	if (result == -EFAULT && sleeps) {
+		command->key = 0;
+		command->kind = KIND_COUNT;
+		result = 0;
+	}
+	return result < 0 ? result : admit(last, command);
+}
+
+/* Functions of their own: a stack has no room for a command's attributes and for a search. */
+static __noinline int look_patiently(struct guard_command *last, struct guard_command *command,
+				   const struct guard_closed *closed)
+{
+	return look(last, command, closed, 1);
+}
+
+static __noinline int look_at_once(struct guard_command *last, struct guard_command *command,
+				   const struct guard_closed *closed)
+{
+	return look(last, command, closed, 0);
+}
+
+static __always_inline int on_ioctl(struct file *file, __u64 argument, int sleeps)
 {
 	struct guard_head *head = the_head();
-	__u32 thread = (__u32)bpf_get_current_pid_tgid(), length = 0;
 	struct guard_closed closed = { .slot = GUARD_TENANTS };
+	__u32 thread;
 	struct guard_command command = {
 		.argument = argument, .kind = KIND_COUNT, .old = GUARD_NOT_OLD, .way = GUARD_IOCTL
 	};
 	struct guard_command *last;
-	struct header header;
 	int result;
 
 	if (!is_armed(head) || !is_uverbs(file))
 		return 0;
+	thread = (__u32)bpf_get_current_pid_tgid();
 	last = bpf_map_lookup_elem(&guard_commands, &thread);
-	begin(head, last, &command);
+	result = begin(head, last, &command);
+	if (result < 0)
+		return result;
 	if (!is_closed(head, file, command.slot, &closed) && !command.slot)
 		return 0;
-	if (read_user(sleeps, &header, sizeof(header), argument)) {
-		/* Read with patience, it is not there. Read without, nobody knows. */
-		if (!sleeps || closed.slot < GUARD_TENANTS)
-			return -EFAULT;
-		return admit(last, &command);
-	}
-	command.key = key_of(header.object, header.method);
-	if (header.object == UVERBS_DEVICE && header.method == INVOKE_WRITE) {
-		result = attributes_read(sleeps, &command, &header, 0);
-	} else {
-		command.kind = kind_of_method(header.object, header.method, &length);
-		command.destroys = is_destroying(header.object, header.method);
-		command.drivers = !!((header.object | header.method) & NAMESPACE);
-		result = length ? attributes_read(sleeps, &command, &header, length) : 0;
-	}
-	if (closed.slot < GUARD_TENANTS)
-		return refuse_closed(command.slot, closed.slot, closed.kind, command.destroys);
-	if (result == -EFAULT && sleeps) {
-		command.key = 0;
-		command.kind = KIND_COUNT;
-		result = 0;
-	}
-	return result < 0 ? result : admit(last, &command);
+	return sleeps ? look_patiently(last, &command, &closed) :
+			look_at_once(last, &command, &closed);
 }
 
 SEC("lsm.s/file_ioctl")
 int BPF_PROG(g_ioctl, struct file *file, unsigned int request, unsigned long argument)
 {
-	return request == VERBS_IOCTL ? look(file, argument, 1) : 0;
+	return request == VERBS_IOCTL ? on_ioctl(file, argument, 1) : 0;
 }
 
 SEC("lsm/file_ioctl_compat")
 int BPF_PROG(g_ioctl_compat, struct file *file, unsigned int request, unsigned long argument)
 {
-	return request == VERBS_IOCTL ? look(file, argument, 0) : 0;
+	return request == VERBS_IOCTL ? on_ioctl(file, argument, 0) : 0;
 }
 
 /* ---- write() */
@@ -573,7 +839,9 @@ static __noinline int look_at_write(struct file *file)
 	if (!is_armed(head))
 		return 0;
 	last = bpf_map_lookup_elem(&guard_commands, &thread);
-	begin(head, last, &command);
+	result = begin(head, last, &command);
+	if (result < 0)
+		return result;
 	if (!is_closed(head, file, command.slot, &closed) && !command.slot)
 		return 0;
 	result = message_of_call(&command.argument);
@@ -665,11 +933,16 @@ static __always_inline void uncharge(__u64 address)
  * who looks for what was missed has found the object before we are done with it. */
 static __always_inline void charge_keep(__u64 address, const struct guard_charge *charge)
 {
-	if (!bpf_map_update_elem(&guard_charges, &address, charge, BPF_NOEXIST))
-		return;
-	uncharge(address);
-	if (bpf_map_update_elem(&guard_charges, &address, charge, BPF_NOEXIST))
+	long failed = bpf_map_update_elem(&guard_charges, &address, charge, BPF_NOEXIST);
+
+	if (failed == -EEXIST) {
+		uncharge(address);
+		failed = bpf_map_update_elem(&guard_charges, &address, charge, BPF_NOEXIST);
+	}
+	if (failed == -EEXIST)
 		give_back(charge->slot, charge->kind, charge->bytes);
+	else if (failed)
+		set_afloat(charge->slot, charge->kind, charge->bytes);
 }
 
 /* The region that is made has more bytes than the command said that was looked at: what was told
@@ -713,6 +986,7 @@ static __always_inline void charge_unforeseen(struct ib_uobject *uobject, int pr
 	__u64 file = proven ? file_of(uobject) : 0;
 
 	charge->bytes = charge->kind == KIND_mr ? region_bytes(uobject->object) : 0;
+	place_add_to(charge->slot, GUARD_OBJECTS, 1);
 	charge_anyway(charge->slot, charge->kind, 1, file);
 	charge_anyway(charge->slot, KIND_mr_bytes, charge->bytes, file);
 }
@@ -724,6 +998,7 @@ int BPF_PROG(g_commit, struct ib_uobject *uobject, void *attrs)
 	__u32 thread = (__u32)bpf_get_current_pid_tgid();
 	struct guard_charge charge = {};
 	struct guard_command *command;
+	int slot;
 
 	if (!is_armed(head))
 		return 0;
@@ -732,9 +1007,12 @@ int BPF_PROG(g_commit, struct ib_uobject *uobject, void *attrs)
 		return 0;
 	command = bpf_map_lookup_elem(&guard_commands, &thread);
 	if (!command || command->state == GUARD_IDLE) {
-		charge.slot = tenant_of_current(head);
-		if (!charge.slot)
+		slot = tenant_of_current(head);
+		if (slot == UNDECIDED)
+			head->incomplete = 1; /* the loader finds it */
+		if (slot <= 0)
 			return 0;
+		charge.slot = (__u32)slot;
 		charge_unforeseen(uobject, 0, &charge);
 	} else if (is_for(command, charge.kind)) {
 		charge.slot = command->slot;
@@ -819,6 +1097,7 @@ int BPF_PROG(g_changed, struct ib_uobject *uobject, int mode)
 		give_back(charge->slot, KIND_mr, charge->bytes);
 		charge->slot = command->slot;
 		charge->bytes = 0;
+		place_add_to(charge->slot, GUARD_OBJECTS, 1);
 		charge_anyway(charge->slot, KIND_mr, 1, 0);
 	}
 	before = charge->bytes;
@@ -827,6 +1106,7 @@ int BPF_PROG(g_changed, struct ib_uobject *uobject, int mode)
 	if (command && command->state >= GUARD_RESERVED && command->kind == KIND_mr_bytes) {
 		reserved = command->bytes;
 		command->state = GUARD_LOOKED;
+		place_add_to(command->slot, GUARD_OBJECTS, -1); /* the region has one already */
 	}
 	/* What was reserved, or should have been, counts beside what there was before. */
 	counted = reserved || file ? reserved : before;
@@ -892,11 +1172,14 @@ int BPF_PROG(g_write_end, struct file *file, const char *buffer, unsigned long c
 static __always_inline void thread_forget(__u32 thread)
 {
 	struct guard_command *last = bpf_map_lookup_elem(&guard_commands, &thread);
+	__u32 payer;
 
 	if (!last)
 		return;
 	float_up(last);
-	bpf_map_delete_elem(&guard_commands, &thread);
+	payer = last->payer;
+	if (!bpf_map_delete_elem(&guard_commands, &thread))
+		place_add_to(payer, GUARD_RUNNING, -1);
 }
 
 SEC("tp_btf/sched_process_exit")
@@ -919,14 +1202,6 @@ int BPF_PROG(g_exec, struct task_struct *task, int before)
 /* ---- what was there before, and what was missed */
 
 struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, MONITOR_ROWS);
-	__type(key, __u32);
-	__type(value, struct monitor_row);
-} rows SEC(".maps");
-
-struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__type(key, __u64);
@@ -934,7 +1209,8 @@ struct {
 } objects SEC(".maps");
 
 /* Over the objects of the accounting: what no tenant is charged yet, and what is charged too
- * much or too little. Whose each cgroup is, the loader has written before. */
+ * much or too little. Prints the cgroups of which it does not know whose they are: the loader
+ * finds out, and asks again. */
 SEC("iter/bpf_map_elem")
 int g_adopt(struct bpf_iter__bpf_map_elem *ctx)
 {
@@ -942,9 +1218,8 @@ int g_adopt(struct bpf_iter__bpf_map_elem *ctx)
 	struct guard_head *head = the_head();
 	struct guard_charge charge = {}, *known;
 	struct guard_tenancy *tenancy;
-	struct monitor_row *row;
 	__u64 *key = ctx->key, address, cgroup;
-	__u32 number;
+	long failed;
 
 	if (!object || !key || !is_armed(head) || object->counter >= KIND_COUNT ||
 	    object->counter == KIND_ctx || object->counter == KIND_cm_id)
@@ -962,10 +1237,10 @@ int g_adopt(struct bpf_iter__bpf_map_elem *ctx)
 		}
 		return 0;
 	}
-	number = object->row;
-	row = bpf_map_lookup_elem(&rows, &number);
-	cgroup = row ? row->cgroup : 0;
+	cgroup = object->cgroup;
 	tenancy = bpf_map_lookup_elem(&guard_tenancies, &cgroup);
+	if (!tenancy || tenancy->epoch != head->epoch)
+		bpf_seq_write(ctx->meta->seq, &cgroup, sizeof(cgroup));
 	if (!tenancy || tenancy->epoch != head->epoch || !tenancy->slot)
 		return 0;
 	charge.slot = tenancy->slot;
@@ -974,8 +1249,12 @@ int g_adopt(struct bpf_iter__bpf_map_elem *ctx)
 	put(charge.slot, charge.kind, 1);
 	if (charge.bytes)
 		put(charge.slot, KIND_mr_bytes, (__s64)charge.bytes);
-	if (bpf_map_update_elem(&guard_charges, &address, &charge, BPF_NOEXIST))
+	place_add_to(charge.slot, GUARD_OBJECTS, 1);
+	failed = bpf_map_update_elem(&guard_charges, &address, &charge, BPF_NOEXIST);
+	if (failed == -EEXIST)
 		give_back(charge.slot, charge.kind, charge.bytes);
+	else if (failed)
+		set_afloat(charge.slot, charge.kind, charge.bytes);
 	else if (!bpf_map_lookup_elem(&objects, &address))
 		uncharge(address);
 	return 0;

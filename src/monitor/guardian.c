@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "monitor/guard.skel.h"
-#include "monitor/guardrows.h"
+#include "monitor/guards.h"
 #include "monitor/pins.h"
 #include "monitor/rows.h"
 
@@ -27,6 +27,11 @@
 enum {
 	NAMES = 512,	      /* bytes, of security modules */
 	PATIENCE = 25,	      /* times that it is tended */
+	OBJECTS_OF_THREAD = 4,
+	ADOPT_PASSES = 8,
+	LIST_PASSES = 4096,
+	REST = 4, /* times as long as it took to look for objects, */
+	THREADS_REST = 20, /* and for threads */
 	CGROUP_HANDLE = 0xfe, /* FILEID_KERNFS: the handle of a cgroup is its number */
 };
 
@@ -55,28 +60,51 @@ enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
 
 struct guardian {
 	char directory[PATH_MAX];
+	unsigned places;	     /* for objects, in tables that are made */
+	unsigned most[GUARD_TABLES]; /* places that there are */
 	struct guard_head *head;
 	struct guard_counts *counts;
+	struct guard_rule *rules;
 	struct monitor_head *monitor; /* of the accounting */
-	struct monitor_row *rows;
 	__u32 tried;	   /* ways that were tried, and not had */
 	unsigned patience; /* times until they are tried again */
 	/* When all was last looked for: */
 	__u64 misses; /* of the programs */
 	__u64 epoch, seeded_ns;
+	/* Until then it is not done again for the same reason; likewise of threads. */
+	__u64 rest_ns, threads_rest_ns;
 };
 
 /* ---- maps */
 
-static int object_open(const char *directory, struct guard **ret_object, char *problem, size_t size)
+/* Those that have a place for each object or thread. */
+static void tables_size(struct guardian *guardian, struct guard *object)
 {
-	static const char *const shared[] = { "rows", "objects" };
+	struct bpf_map *const tables[GUARD_TABLES] = {
+		[GUARD_OBJECTS] = object->maps.guard_charges,
+		[GUARD_RUNNING] = object->maps.guard_commands,
+	};
+	const unsigned wanted[GUARD_TABLES] = {
+		[GUARD_OBJECTS] = guardian->places,
+		[GUARD_RUNNING] = guardian->places / OBJECTS_OF_THREAD,
+	};
+
+	for (unsigned i = 0; i < GUARD_TABLES; i++)
+		guardian->most[i] = pins_size(guardian->directory, tables[i], wanted[i]);
+}
+
+static int object_open(struct guardian *guardian, struct guard **ret_object, char *problem,
+		       size_t size)
+{
+	const char *directory = guardian->directory;
+	static const char *const shared[] = { "objects" };
 	struct guard *object = guard__open();
 
 	if (!object)
 		return pins_fail(-errno, problem, size, "the guard's programs cannot be read: %s",
 				 strerror(errno));
 	pins_object(directory, object->obj);
+	tables_size(guardian, object);
 	/* The accounting's maps are as large as its loader made them. */
 	for (unsigned i = 0; i < sizeof(shared) / sizeof(shared[0]); i++) {
 		int fd = pins_open(directory, shared[i]), result;
@@ -96,10 +124,10 @@ static int object_open(const char *directory, struct guard **ret_object, char *p
 	return 0;
 }
 
-static int maps_make(const char *directory, char *problem, size_t size)
+static int maps_make(struct guardian *guardian, char *problem, size_t size)
 {
 	struct guard *object;
-	int result = object_open(directory, &object, problem, size);
+	int result = object_open(guardian, &object, problem, size);
 
 	if (result < 0)
 		return result;
@@ -122,6 +150,8 @@ static int head_make(struct guardian *guardian, char *problem, size_t size)
 	head->tenants = GUARD_TENANTS;
 	head->kinds = kinds_signature();
 	head->guarded = GUARDED;
+	for (unsigned i = 0; i < GUARD_TABLES; i++)
+		head->most[i] = guardian->most[i];
 	__atomic_store_n(&head->magic, GUARD_MAGIC, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -131,10 +161,10 @@ static int memory_open(struct guardian *guardian, char *problem, size_t size)
 	guardian->head = pins_memory(guardian->directory, "guard_head", sizeof(*guardian->head));
 	guardian->counts = pins_memory(guardian->directory, "guard_counts",
 				       GUARD_TENANTS * sizeof(*guardian->counts));
+	guardian->rules = pins_memory(guardian->directory, "guard_rules",
+				      2 * GUARD_RULES * sizeof(*guardian->rules));
 	guardian->monitor = pins_memory(guardian->directory, "head", sizeof(*guardian->monitor));
-	guardian->rows =
-		pins_memory(guardian->directory, "rows", MONITOR_ROWS * sizeof(*guardian->rows));
-	if (!guardian->head || !guardian->counts || !guardian->monitor || !guardian->rows)
+	if (!guardian->head || !guardian->counts || !guardian->rules || !guardian->monitor)
 		return pins_fail(-errno, problem, size, "the guard's maps cannot be mapped: %s",
 				 strerror(errno));
 	if (!guardian->head->magic)
@@ -144,7 +174,8 @@ static int memory_open(struct guardian *guardian, char *problem, size_t size)
 	return 0;
 }
 
-int guardian_open(struct guardian **ret_guardian, const char *directory, char *problem, size_t size)
+int guardian_open(struct guardian **ret_guardian, const char *directory, unsigned places,
+		  char *problem, size_t size)
 {
 	struct guardian *guardian = calloc(1, sizeof(*guardian));
 	int result;
@@ -152,7 +183,8 @@ int guardian_open(struct guardian **ret_guardian, const char *directory, char *p
 	if (!guardian)
 		return pins_fail(-ENOMEM, problem, size, "no memory");
 	snprintf(guardian->directory, sizeof(guardian->directory), "%s", directory);
-	result = maps_make(directory, problem, size);
+	guardian->places = places;
+	result = maps_make(guardian, problem, size);
 	if (result == 0)
 		result = memory_open(guardian, problem, size);
 	if (result < 0)
@@ -170,10 +202,10 @@ void guardian_close(struct guardian *guardian)
 		munmap(guardian->head, sizeof(*guardian->head));
 	if (guardian->counts)
 		munmap(guardian->counts, GUARD_TENANTS * sizeof(*guardian->counts));
+	if (guardian->rules)
+		munmap(guardian->rules, 2 * GUARD_RULES * sizeof(*guardian->rules));
 	if (guardian->monitor)
 		munmap(guardian->monitor, sizeof(*guardian->monitor));
-	if (guardian->rows)
-		munmap(guardian->rows, MONITOR_ROWS * sizeof(*guardian->rows));
 	free(guardian);
 }
 
@@ -321,7 +353,7 @@ static int bring(struct guardian *guardian, const struct ground_wish *wish, __u3
 		result = pins_fail(-ENOTSUP, problem, size,
 				   "nobody describes this kernel's struct bundle_priv");
 	if (result == 0)
-		result = object_open(guardian->directory, &object, problem, size);
+		result = object_open(guardian, &object, problem, size);
 	if (result < 0)
 		return result;
 	offsets_write(object, &ground);
@@ -347,11 +379,17 @@ static __u64 misses(const struct guardian *guardian)
 static bool any_floats(const struct guardian *guardian)
 {
 	for (unsigned slot = 1; slot < GUARD_TENANTS; slot++)
-		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
-			if (__atomic_load_n(&guardian->counts[slot].floating[kind],
-					    __ATOMIC_RELAXED))
-				return true;
+		if (__atomic_load_n(&guardian->counts[slot].afloat, __ATOMIC_RELAXED))
+			return true;
 	return false;
+}
+
+/* Threads whose end was not seen have places, too: one that is not the first of its process and
+ * calls exec goes on under another number. They are looked for before a tenant has its share. */
+static bool is_crowded(const struct guardian *guardian)
+{
+	return __atomic_load_n(&guardian->head->taken[GUARD_RUNNING], __ATOMIC_RELAXED) >
+	       (__s64)guardian->head->most[GUARD_RUNNING] / 4;
 }
 
 /* Opened by its number; -errno when there is none any more. */
@@ -373,51 +411,118 @@ static int cgroup_open(__u64 number)
 	return fd;
 }
 
-/* The tenant of the nearest cgroup above that has one; 0: none. */
-static __u32 cgroup_tenant(int tenants, __u64 number)
+/* Where an open cgroup is, from the group on that rules begin in; "" if that is not known. */
+static void cgroup_path(const struct guardian *guardian, int fd, char ret_path[PATH_MAX])
 {
-	int fd = cgroup_open(number), parent;
-	__u64 last = 0;
-	struct stat status;
-	__u32 slot = 0;
+	char link[64], path[PATH_MAX];
+	struct stat root;
+	ssize_t length;
 
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	length = readlink(link, path, sizeof(path) - 1);
+	path[length > 0 ? length : 0] = '\0';
+	ret_path[0] = '\0';
+	if (!stat(CGROUPS, &root) && root.st_ino == guardian->head->root &&
+	    !strncmp(path, CGROUPS "/", sizeof(CGROUPS)))
+		strcpy(ret_path, path + sizeof(CGROUPS) - 1);
+}
+
+/* The tenant of the nearest cgroup above that has one; 0: none. As in the kernel. */
+static __u32 cgroup_tenant(const struct guardian *guardian, int tenants, __u64 number)
+{
+	__u32 rules = guardian->head->rules, slot = 0;
+	const struct guard_rule *rule =
+		guardian->rules + (rules & GUARD_RULES_HALF ? GUARD_RULES : 0);
+	int fd = cgroup_open(number), parent;
+	char path[PATH_MAX] = "", *slash;
+	struct stat status;
+	__u64 last = 0;
+
+	if (fd >= 0)
+		cgroup_path(guardian, fd, path);
 	while (fd >= 0 && !fstat(fd, &status)) {
 		__u64 inode = status.st_ino;
 
-		if (inode == last || !bpf_map_lookup_elem(tenants, &inode, &slot))
+		if (inode == last || !bpf_map_lookup_elem(tenants, &inode, &slot) ||
+		    monitor_guard_rules_name(rule, rules & ~GUARD_RULES_HALF, path, &slot))
 			break;
 		last = inode;
 		parent = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		close(fd);
 		fd = parent;
+		slash = strrchr(path, '/');
+		if (slash)
+			*slash = '\0';
 	}
 	if (fd >= 0)
 		close(fd);
 	return slot;
 }
 
-/* Whose each cgroup is that somebody made an object in. */
-static void tenancies_write(const struct guardian *guardian)
+struct adoption {
+	const struct guardian *guardian;
+	int tenants, tenancies; /* the maps */
+	unsigned unknown;	/* cgroups of which it was not known whose they are */
+};
+
+/* Whose a cgroup is that somebody made an object in. */
+static void tenancy_write(void *closure, __u64 cgroup)
 {
-	const struct monitor_row *rows = guardian->rows;
-	int tenants = pins_open(guardian->directory, "guard_tenants"),
-	    tenancies = pins_open(guardian->directory, "guard_tenancies");
-	struct guard_tenancy tenancy = { .epoch = guardian->head->epoch }, known;
+	struct adoption *adoption = closure;
+	struct guard_tenancy tenancy = { .epoch = adoption->guardian->head->epoch }, known;
 
-	for (unsigned i = 1; i < MONITOR_ROWS && tenants >= 0 && tenancies >= 0; i++) {
-		__u64 cgroup = rows[i].cgroup;
+	adoption->unknown++;
+	if (!bpf_map_lookup_elem(adoption->tenancies, &cgroup, &known) &&
+	    known.epoch == tenancy.epoch)
+		return;
+	tenancy.slot = cgroup_tenant(adoption->guardian, adoption->tenants, cgroup);
+	bpf_map_update_elem(adoption->tenancies, &cgroup, &tenancy, BPF_ANY);
+}
 
-		if (!(rows[i].generation & 1) ||
-		    (!bpf_map_lookup_elem(tenancies, &cgroup, &known) &&
-		     known.epoch == tenancy.epoch))
-			continue;
-		tenancy.slot = cgroup_tenant(tenants, cgroup);
-		bpf_map_update_elem(tenancies, &cgroup, &tenancy, BPF_ANY);
+/* Charges what the accounting has listed. True if it is known of all whose they are. */
+static bool adopt(const struct guardian *guardian)
+{
+	struct adoption adoption = {
+		.guardian = guardian,
+		.tenants = pins_open(guardian->directory, "guard_tenants"),
+		.tenancies = pins_open(guardian->directory, "guard_tenancies"),
+		.unknown = 1,
+	};
+
+	for (unsigned pass = 0; pass < ADOPT_PASSES && adoption.unknown; pass++) {
+		adoption.unknown = 0;
+		if (adoption.tenants < 0 || adoption.tenancies < 0 ||
+		    pins_iterate(guardian->directory, "g_adopt", tenancy_write, &adoption) < 0)
+			adoption.unknown = 1;
 	}
-	if (tenants >= 0)
-		close(tenants);
-	if (tenancies >= 0)
-		close(tenancies);
+	if (adoption.tenants >= 0)
+		close(adoption.tenants);
+	if (adoption.tenancies >= 0)
+		close(adoption.tenancies);
+	return !adoption.unknown;
+}
+
+/* Lists what is there, as the accounting's loader does. True if that was all. */
+static bool list(const struct guardian *guardian)
+{
+	struct monitor_head *monitor = guardian->monitor;
+	__u64 lost = __atomic_load_n(&monitor->lost_objects, __ATOMIC_SEQ_CST);
+
+	for (unsigned pass = 0; pass < LIST_PASSES; pass++) {
+		__atomic_store_n(&monitor->seed_unfinished, 0, __ATOMIC_SEQ_CST);
+		if (pins_iterate(guardian->directory, "seed", NULL, NULL) < 0)
+			return false;
+		if (!__atomic_load_n(&monitor->seed_unfinished, __ATOMIC_SEQ_CST))
+			return __atomic_load_n(&monitor->lost_objects, __ATOMIC_SEQ_CST) == lost;
+	}
+	return false;
+}
+
+static void places_put(const struct guardian *guardian, __u32 slot, enum guard_table table,
+		       __s64 amount)
+{
+	__atomic_fetch_sub(&guardian->head->taken[table], amount, __ATOMIC_SEQ_CST);
+	__atomic_fetch_sub(&guardian->counts[slot].taken[table], amount, __ATOMIC_SEQ_CST);
 }
 
 struct strays {
@@ -440,6 +545,15 @@ static void stray_remove(void *closure, __u64 address)
 	if (charge.kind == KIND_mr)
 		__atomic_fetch_sub(&counts->used[KIND_mr_bytes], (__s64)charge.bytes,
 				   __ATOMIC_SEQ_CST);
+	places_put(strays->guardian, charge.slot, GUARD_OBJECTS, 1);
+}
+
+/* When to look again, after so many times as long as the look took. */
+static __u64 rest_ns(__u64 begun_ns, unsigned times)
+{
+	__u64 now_ns = pins_now_ns();
+
+	return now_ns + times * (now_ns - begun_ns);
 }
 
 /* A thread whose end was not seen. What it was at floats. */
@@ -449,10 +563,14 @@ static void thread_forget(const struct guardian *guardian, int commands, __u32 t
 	struct guard_counts *counts;
 
 	if (!kill((pid_t)thread, 0) || errno != ESRCH ||
-	    bpf_map_lookup_and_delete_elem(commands, &thread, &last) ||
-	    last.state < GUARD_RESERVED || last.slot >= GUARD_TENANTS || last.kind >= KIND_COUNT)
+	    bpf_map_lookup_and_delete_elem(commands, &thread, &last))
+		return;
+	if (last.payer < GUARD_TENANTS)
+		places_put(guardian, last.payer, GUARD_RUNNING, 1);
+	if (last.state < GUARD_RESERVED || last.slot >= GUARD_TENANTS || last.kind >= KIND_COUNT)
 		return;
 	counts = &guardian->counts[last.slot];
+	__atomic_fetch_add(&counts->afloat, 1, __ATOMIC_SEQ_CST);
 	if (last.kind != KIND_mr_bytes)
 		__atomic_fetch_add(&counts->floating[last.kind], 1, __ATOMIC_SEQ_CST);
 	if (last.kind == KIND_mr || last.kind == KIND_mr_bytes)
@@ -460,9 +578,10 @@ static void thread_forget(const struct guardian *guardian, int commands, __u32 t
 				   __ATOMIC_SEQ_CST);
 }
 
-static void threads_forget(const struct guardian *guardian)
+static void threads_forget(struct guardian *guardian)
 {
 	int commands = pins_open(guardian->directory, "guard_commands");
+	__u64 begun_ns = pins_now_ns();
 	__u32 thread, before, *at = NULL;
 
 	while (commands >= 0 && !bpf_map_get_next_key(commands, at, &thread)) {
@@ -471,18 +590,54 @@ static void threads_forget(const struct guardian *guardian)
 		before = thread;
 		at = &before;
 	}
+	if (at)
+		thread_forget(guardian, commands, before);
 	if (commands >= 0)
 		close(commands);
+	guardian->threads_rest_ns = rest_ns(begun_ns, THREADS_REST);
+}
+
+struct afloat {
+	__s64 places, amount[KIND_COUNT];
+};
+
+static void afloat_read(const struct guard_counts *counts, struct afloat *ret_afloat)
+{
+	ret_afloat->places = __atomic_load_n(&counts->afloat, __ATOMIC_SEQ_CST);
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		ret_afloat->amount[kind] =
+			__atomic_load_n(&counts->floating[kind], __ATOMIC_SEQ_CST);
+}
+
+static void afloat_settle(const struct guardian *guardian, __u32 slot, const struct afloat *afloat)
+{
+	struct guard_counts *counts = &guardian->counts[slot];
+
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+		__s64 amount = afloat->amount[kind];
+
+		if (!amount)
+			continue;
+		__atomic_fetch_sub(&counts->used[kind], amount, __ATOMIC_SEQ_CST);
+		__atomic_fetch_sub(&counts->floating[kind], amount, __ATOMIC_SEQ_CST);
+	}
+	if (!afloat->places)
+		return;
+	places_put(guardian, slot, GUARD_OBJECTS, afloat->places);
+	__atomic_fetch_sub(&counts->afloat, afloat->places, __ATOMIC_SEQ_CST);
 }
 
 /*
  * Charges what the accounting has found and nobody is charged for, and forgets what is there
  * no more. What floated before that is either found now, or it is not there: it floats no more.
+ * Unless not everything could be listed: then all stays as it is, and the head says so.
  */
 static void count_anew(struct guardian *guardian)
 {
-	static __s64 floating[GUARD_TENANTS][KIND_COUNT];
+	static struct afloat afloat[GUARD_TENANTS];
 	struct strays strays = { guardian, pins_open(guardian->directory, "guard_charges") };
+	__u64 begun_ns = pins_now_ns();
+	bool complete;
 
 	if (strays.charges < 0)
 		return;
@@ -492,33 +647,24 @@ static void count_anew(struct guardian *guardian)
 	guardian->seeded_ns = guardian->monitor->seeded_ns;
 	threads_forget(guardian);
 	for (unsigned slot = 0; slot < GUARD_TENANTS; slot++)
-		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
-			floating[slot][kind] = __atomic_load_n(
-				&guardian->counts[slot].floating[kind], __ATOMIC_SEQ_CST);
-	pins_iterate(guardian->directory, "seed", NULL, NULL);
-	tenancies_write(guardian);
-	pins_iterate(guardian->directory, "g_adopt", NULL, NULL);
-	/* Without its object, a charge is none; unless there was no room for objects. */
-	if (!guardian->monitor->lost_objects)
+		afloat_read(&guardian->counts[slot], &afloat[slot]);
+	complete = list(guardian);
+	complete &= adopt(guardian);
+	/* A charge without an object is stale; unless there was no room for objects. */
+	if (complete && !guardian->monitor->lost_objects)
 		pins_iterate_twice(guardian->directory, "g_strays", stray_remove, &strays);
-	for (unsigned slot = 0; slot < GUARD_TENANTS; slot++)
-		for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
-			__s64 amount = floating[slot][kind];
-
-			if (!amount)
-				continue;
-			__atomic_fetch_sub(&guardian->counts[slot].used[kind], amount,
-					   __ATOMIC_SEQ_CST);
-			__atomic_fetch_sub(&guardian->counts[slot].floating[kind], amount,
-					   __ATOMIC_SEQ_CST);
-		}
+	for (unsigned slot = 0; slot < GUARD_TENANTS && complete; slot++)
+		afloat_settle(guardian, slot, &afloat[slot]);
+	__atomic_store_n(&guardian->head->incomplete, (__u64)!complete, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&guardian->head->counted, guardian->epoch, __ATOMIC_SEQ_CST);
+	guardian->rest_ns = rest_ns(begun_ns, REST);
 	close(strays.charges);
 }
 
 /* ---- files that are closed */
 
 /* The tenant of a process: by the cgroup that it is in now; 0: of none. */
-static __u32 process_tenant(int tenants, pid_t pid)
+static __u32 process_tenant(const struct guardian *guardian, int tenants, pid_t pid)
 {
 	char path[PATH_MAX], line[PATH_MAX] = "";
 	struct stat status;
@@ -534,7 +680,7 @@ static __u32 process_tenant(int tenants, pid_t pid)
 	if (!line[0] || snprintf(path, sizeof(path), CGROUPS "%s", line + 3) >= (int)sizeof(path) ||
 	    stat(path, &status))
 		return 0;
-	return cgroup_tenant(tenants, status.st_ino);
+	return cgroup_tenant(guardian, tenants, status.st_ino);
 }
 
 /* Only of the tenant by which the file was closed: to others it was passed. */
@@ -546,7 +692,7 @@ static void holder_end(void *closure, __u64 word)
 	int tenants = pins_open(guardian->directory, "guard_tenants");
 	int process = (int)syscall(SYS_pidfd_open, pid, 0);
 
-	if (tenants >= 0 && process >= 0 && process_tenant(tenants, pid) == slot &&
+	if (tenants >= 0 && process >= 0 && process_tenant(guardian, tenants, pid) == slot &&
 	    !syscall(SYS_pidfd_send_signal, process, SIGKILL, NULL, 0) && slot < GUARD_TENANTS)
 		__atomic_fetch_add(&guardian->counts[slot].killed, 1, __ATOMIC_SEQ_CST);
 	if (process >= 0)
@@ -568,7 +714,9 @@ static bool is_due(const struct guardian *guardian)
 {
 	return guardian->head->epoch != guardian->epoch ||
 	       guardian->monitor->seeded_ns != guardian->seeded_ns ||
-	       misses(guardian) != guardian->misses || any_floats(guardian);
+	       misses(guardian) != guardian->misses ||
+	       (pins_now_ns() > guardian->rest_ns &&
+		(guardian->head->incomplete || any_floats(guardian)));
 }
 
 /* ---- the whole */
@@ -616,5 +764,7 @@ bool guardian_tend(struct guardian *guardian, const struct ground_wish *wish)
 		holders_end(guardian);
 	if (head->armed && is_due(guardian))
 		count_anew(guardian);
+	else if (is_crowded(guardian) && pins_now_ns() > guardian->threads_rest_ns)
+		threads_forget(guardian);
 	return changed;
 }

@@ -14,9 +14,9 @@
 
 struct guardian;
 
-/* Makes the guard's maps, or takes up those that are there. */
-int guardian_open(struct guardian **ret_guardian, const char *directory, char *problem,
-		  size_t size);
+/* Makes the guard's maps, with so many places in each table, or takes up those that are there. */
+int guardian_open(struct guardian **ret_guardian, const char *directory, unsigned places,
+		  char *problem, size_t size);
 
 /* A few times a second: does what the collector wants by now. `wish` is what the accounting
  * stands on. What fails is said in the guard's head, for the collector. True if programs were

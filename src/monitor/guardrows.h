@@ -17,8 +17,12 @@
 
 enum {
 	GUARD_VERSION = 2,
-	GUARD_TENANTS = 1024, /* slots; the first is nobody's */
+	GUARD_TENANTS = 2048, /* slots, more than a policy has tenants; the first is nobody's */
 	GUARD_CGROUPS = 16384,
+	GUARD_RULES = 4096,  /* match lines that have a cgroup and nothing else */
+	GUARD_PATTERN = 256, /* tokens of one, */
+	GUARD_SETS = 4,	     /* and sets of characters in it */
+	GUARD_PATH = 1024,   /* characters of a cgroup's path that are looked at */
 	GUARD_LOG = 256,
 	GUARD_PROBLEM = 256,
 	GUARD_COMMAND = 16,
@@ -32,6 +36,16 @@ enum {
 	GUARD_WRITE = 4,  /* write(), writev() */
 };
 
+/* Tables in which every object, or thread, of a guarded process needs a place. What is refused
+ * for want of one is refused with ENOMEM. A tenant may have as many places as are left for all
+ * others, so that none can use up a table. */
+enum guard_table {
+	GUARD_OBJECTS, /* guard_charges */
+	GUARD_RUNNING, /* guard_commands */
+	GUARD_TABLES
+};
+#define GUARD_RESERVE 16 /* a part of that size is kept for what cannot be refused */
+
 /* Map guard_head, one entry. */
 struct guard_head {
 	/* Written by the loader: once; */
@@ -40,19 +54,25 @@ struct guard_head {
 	__u32 tenants; /* GUARD_TENANTS */
 	__u64 kinds;   /* kinds_signature() */
 	__u64 guarded; /* bit k: kind k can be guarded */
+	__u64 most[GUARD_TABLES]; /* places in each */
 	/* and as it attaches: */
 	__u32 armed; /* not 0 once everything is attached, 0 before anything is detached */
 	__u32 ways;  /* GUARD_... that are guarded */
 	char problem[GUARD_PROBLEM]; /* why it is not armed, or not in all ways that are wanted */
+	/* and as it looks for what was missed; set in the kernel as well: */
+	__u64 incomplete; /* not 0: not all objects could be listed, and some may not be charged */
+	__u64 counted;	  /* the epoch in which everything was last looked for */
 	/* Written by the collector. */
 	__u32 wanted; /* GUARD_... : the ways that it wants guarded; 0: nobody is to be guarded */
-	__u32 unused;
-	__u64 epoch; /* +1 when the cgroups of tenants have changed */
+	__u32 rules; /* how many there are; the high bit says in which half of guard_rules */
+	__u64 epoch; /* +1 when the cgroups of tenants or the rules have changed */
+	__u64 root;  /* the inode of the group that paths of rules begin in */
 	/* Written by a test of the tests only: what was changed after the look is let pass. */
 	__u64 trusting;
 	/* Written in the kernel. */
 	__u64 logged; /* entries ever written to the log */
 	__u64 closed; /* entries of guard_closed */
+	__s64 taken[GUARD_TABLES]; /* places, also by what is being made at this moment */
 };
 
 /* Map guard_limits, by slot. Written by the collector. */
@@ -68,15 +88,36 @@ struct guard_counts {
 	__u64 overrun[KIND_COUNT]; /* made beyond a limit, in ways that could not be refused */
 	__u64 killed; /* processes, for a command that they changed after the look, or used its file */
 	__u64 closed; /* files on which they did, and which somebody still has open */
+	__s64 taken[GUARD_TABLES]; /* places */
+	__s64 afloat;		   /* of those for objects, what belongs to floating */
+	__u64 crowded[GUARD_TABLES]; /* refused for want of a place */
 };
 
 /* Map guard_tenants: a cgroup's inode -> slot (__u32), for the cgroup and all below it that
  * have none of their own. Written by the collector. */
 
+/* Map guard_rules, twice GUARD_RULES, by the order of the policy. Written by the collector, in
+ * the half that is not in use. They say whose a cgroup is that has no entry in guard_tenants. */
+struct guard_rule {
+	__u32 tenant; /* a number of each tenant, also of those that are not guarded; not 0 */
+	__u32 slot;   /* 0: not guarded */
+	__u16 length; /* of the pattern, in tokens, */
+	__u16 first;  /* without a slash before it that was added, */
+	__u16 group;  /* and of that what names the group: without a star for what is below */
+	__u16 unused;
+	__u16 token[GUARD_PATTERN];
+	__u8 set[GUARD_SETS][32]; /* a bit for each character */
+};
+#define GUARD_RULES_HALF 0x80000000u
+
+/* Tokens of a pattern; below these, the character itself. */
+enum { GUARD_STAR = 256, GUARD_ANY, GUARD_SET };
+
 enum guard_event {
 	GUARD_REFUSED,
 	GUARD_OVERRUN,
 	GUARD_KILLED,
+	GUARD_CROWDED, /* refused for want of a place in a table */
 	/* On a file that is closed: */
 	GUARD_CLOSED_REFUSED,
 	GUARD_CLOSED_KILLED,
@@ -93,7 +134,7 @@ struct guard_entry {
 	__u32 uid;
 	__u32 kind; /* enum kind */
 	__u32 unused;
-	__u64 amount, used, limit; /* asked for, in use then, allowed */
+	__u64 amount, used, limit; /* asked for, in use then, allowed; of GUARD_CROWDED: places */
 	char command[GUARD_COMMAND];
 };
 
@@ -146,11 +187,14 @@ struct guard_command {
 	__u16 replaces;		    /* it registers a region anew */
 	__u16 freed_seen;	    /* the region that it took away, of so many bytes: */
 	__u64 freed;
+	__u32 payer;		    /* the slot whose place this entry has */
+	__u32 unused;
 };
 #define GUARD_NOT_OLD (KIND_COUNT + 1)
 
-_Static_assert(sizeof(struct guard_head) == 80 + GUARD_PROBLEM, "head");
-_Static_assert(sizeof(struct guard_counts) == 32 * KIND_COUNT + 16, "counts");
+_Static_assert(sizeof(struct guard_rule) == 16 + 2 * GUARD_PATTERN + 32 * GUARD_SETS, "rule");
+_Static_assert(sizeof(struct guard_head) == 104 + 16 * GUARD_TABLES + GUARD_PROBLEM, "head");
+_Static_assert(sizeof(struct guard_counts) == 32 * KIND_COUNT + 24 + 16 * GUARD_TABLES, "counts");
 _Static_assert(sizeof(struct guard_entry) == 64 + GUARD_COMMAND, "entry");
 
 #endif

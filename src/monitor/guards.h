@@ -22,13 +22,14 @@ struct guard_cgroup {
 	__u32 unused;
 };
 
-enum { GUARD_MAPPED = 4 }; /* maps that are memory: head, limits, counts and log */
+enum { GUARD_MAPPED = 5 }; /* maps that are memory: head, limits, counts, log and rules */
 
 struct monitor_guard {
 	struct guard_head *head;
 	struct guard_limits *limits;
 	const struct guard_counts *counts;
 	const struct guard_entry *log;
+	struct guard_rule *rules;
 	struct guard_cgroup *file; /* of the cgroups; NULL: it is a map, */
 	int map;		   /* and this its descriptor */
 	ino_t inode[GUARD_MAPPED]; /* of what was opened */
@@ -52,6 +53,22 @@ int monitor_guard_cgroups(const struct monitor_guard *guard, struct guard_cgroup
 int monitor_guard_cgroup_set(const struct monitor_guard *guard, __u64 cgroup, __u32 slot);
 int monitor_guard_cgroup_clear(const struct monitor_guard *guard, __u64 cgroup);
 
+/*
+ * A rule for a pattern of the policy, but for whose it is. -E2BIG if it is too long, or has too
+ * many sets of characters; -EINVAL if it has a slash in one.
+ */
+int monitor_guard_rule(struct guard_rule *ret_rule, const char *pattern);
+
+/* Whether a rule names the group of a path, and whose that is then; as the kernel finds it. */
+bool monitor_guard_rules_name(const struct guard_rule *rules, unsigned count, const char *path,
+			      __u32 *ret_slot);
+
+/* The rules in force, and their number; others in their place, at once. */
+const struct guard_rule *monitor_guard_rules(const struct monitor_guard *guard,
+					     unsigned *ret_count);
+void monitor_guard_rules_set(const struct monitor_guard *guard, const struct guard_rule *rules,
+			     unsigned count);
+
 /* What tells the kernel that cgroups have changed; after the last of them. */
 void monitor_guard_cgroups_changed(const struct monitor_guard *guard);
 
@@ -61,6 +78,9 @@ void monitor_guard_limit(const struct monitor_guard *guard, __u32 slot, enum kin
 /* Each number is right, though not all of them may be of the same moment. */
 void monitor_guard_counts(const struct monitor_guard *guard, __u32 slot,
 			  struct guard_counts *ret_counts);
+
+/* How many places more a tenant may take in a table at this moment; none if it is below 1. */
+__s64 monitor_guard_room(const struct monitor_guard *guard, __u32 slot, enum guard_table table);
 
 /*
  * A copy of the entry after number *seen, which becomes its number; false if there is none

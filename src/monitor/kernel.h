@@ -18,10 +18,13 @@ struct list_head {
 
 struct kernfs_node {
 	__u64 id;
+	const char *name;
 };
 
 struct cgroup {
 	struct kernfs_node *kn;
+	int level;
+	struct cgroup *ancestors[]; /* by level, with itself at the end; 6.1 and later */
 };
 
 struct css_set {

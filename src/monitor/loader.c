@@ -30,8 +30,12 @@
 #define EXIT_LINK "process_exit"
 
 enum {
-	OBJECTS_GROWING = 1 << 20, /* where memory is taken as needed */
-	OBJECTS_FIXED = 1 << 18,   /* where it is taken at once: 30 MB */
+	/* Places in a table. Where memory is taken as needed, an empty one costs 16 bytes: */
+	PLACES_LEAST = 1 << 20,
+	PLACES_MOST = 1 << 22,
+	PLACE_MEMORY = 8192,	/* of the machine, for each place in between */
+	PLACES_FIXED = 1 << 18, /* where it is taken at once: 30 MB */
+	OBJECTS_OF_ROW = 32,	/* where tables are small */
 	SEED_PASSES = 4096,
 	UNLOAD_WAIT_MS = 5000,
 	ACTIVE_MS = 200,
@@ -164,6 +168,17 @@ static void offsets_write(struct accounting *object, const struct ground *ground
 #undef OFFSET
 }
 
+/* In a table that has an entry for each object. */
+static unsigned places(void)
+{
+	__u64 memory = (__u64)sysconf(_SC_PHYS_PAGES) * (__u64)sysconf(_SC_PAGESIZE),
+	      count = PLACES_LEAST;
+
+	while (count < PLACES_MOST && count < memory / PLACE_MEMORY)
+		count *= 2;
+	return (unsigned)count;
+}
+
 static int object_open(const struct loader *loader, struct accounting **ret_object, char *problem,
 		       size_t size)
 {
@@ -174,9 +189,10 @@ static int object_open(const struct loader *loader, struct accounting **ret_obje
 		return pins_fail(-errno, problem, size, "the programs cannot be read: %s",
 				 strerror(errno));
 	offsets_write(object, &loader->ground);
-	bpf_map__set_max_entries(object->maps.objects, loader->wish.objects ? loader->wish.objects :
-						       loader->ground.allocates ? OBJECTS_GROWING :
-										  OBJECTS_FIXED);
+	pins_size(loader->directory, object->maps.objects,
+		  loader->wish.tables	   ? 2 * loader->wish.tables :
+		  loader->ground.allocates ? places() :
+					     PLACES_FIXED);
 	if (loader->ground.allocates)
 		bpf_map__set_map_flags(object->maps.objects, BPF_F_NO_PREALLOC);
 	pins_object(loader->directory, object->obj);
@@ -190,13 +206,15 @@ static int head_make(struct loader *loader, char *problem, size_t size)
 {
 	struct monitor_head *head = loader->head;
 	int vacant = pins_open(loader->directory, "vacant"), result = 0;
-	__u32 left;
+	__u32 left, rows = MONITOR_ROWS;
 
+	if (loader->wish.tables && loader->wish.tables / OBJECTS_OF_ROW < MONITOR_ROWS)
+		rows = loader->wish.tables / OBJECTS_OF_ROW;
 	/* Somebody may have been killed here before. */
 	while (!bpf_map_lookup_and_delete_elem(vacant, NULL, &left))
 		;
 	/* The first row is nobody's, and always there. */
-	for (__u32 row = MONITOR_ROWS - 1; row > 0 && result == 0; row--)
+	for (__u32 row = rows - 1; row > 0 && result == 0; row--)
 		if (bpf_map_update_elem(vacant, NULL, &row, BPF_ANY))
 			result = pins_fail(-errno, problem, size, "vacant rows: %s",
 					   strerror(errno));
@@ -764,7 +782,8 @@ int loader_start(struct loader **ret_loader, const struct loader_wish *wish, cha
 	/* Counting goes on without a guard. */
 	problem[0] = result == 0 ? '\0' : problem[0];
 	if (result == 0 && loader->ground.mode == MONITOR_FENTRY)
-		guardian_open(&loader->guardian, loader->directory, problem, size);
+		guardian_open(&loader->guardian, loader->directory,
+			      loader->wish.tables ? loader->wish.tables : places(), problem, size);
 out:
 	if (change >= 0)
 		close(change);

@@ -18,7 +18,8 @@ struct loader;
 struct loader_wish {
 	struct ground_wish ground;
 	const char *directory; /* where to pin */
-	unsigned objects;      /* room for so many; 0: as many as this kernel takes easily */
+	unsigned tables;       /* places for objects of guarded processes, twice that for all, fewer for
+				* threads and rows; 0: as many as this machine takes easily */
 };
 
 /*

@@ -24,6 +24,7 @@ enum {
 	EXIT_USAGE = 2,
 	TEND_MS = 200,
 	EVENTS_MS = 100,
+	TABLES_LEAST = 64, /* places */
 	EVENTS_WANTED_S = 3, /* a reader of the ring that is gone is forgotten so soon */
 	PROBLEM = 768,
 };
@@ -97,6 +98,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 		{ "interval", required_argument, NULL, 'i' },
 		{ "hooks", required_argument, NULL, 'H' },
 		{ "btf", required_argument, NULL, 'B' },
+		{ "tables", required_argument, NULL, 'T' }, /* for tests: small ones */
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
 		{ 0 },
@@ -139,6 +141,12 @@ static int parse_options(int argc, char **argv, struct options *options)
 			break;
 		case 'B':
 			options->wish.ground.btf = optarg;
+			break;
+		case 'T':
+			value = atoi(optarg);
+			if (value < TABLES_LEAST)
+				return wrong("tables", optarg);
+			options->wish.tables = (unsigned)value;
 			break;
 		case 'h':
 			fputs(usage, stdout);

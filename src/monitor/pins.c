@@ -92,6 +92,21 @@ void pins_object(const char *directory, struct bpf_object *object)
 	bpf_object__for_each_program(each, object) bpf_program__set_autoload(each, false);
 }
 
+unsigned pins_size(const char *directory, struct bpf_map *map, unsigned places)
+{
+	struct bpf_map_info info = { 0 };
+	__u32 size = sizeof(info);
+	int fd = pins_open(directory, bpf_map__name(map));
+
+	if (fd >= 0) {
+		if (!bpf_obj_get_info_by_fd(fd, &info, &size))
+			places = info.max_entries;
+		close(fd);
+	}
+	bpf_map__set_max_entries(map, places);
+	return places;
+}
+
 int pins_load(struct bpf_object *object, char *problem, size_t size)
 {
 	int result;

@@ -41,6 +41,10 @@ void pins_path(const char *directory, const char *kind, const char *name, char r
 void pins_object(const char *directory, struct bpf_object *object);
 int pins_load(struct bpf_object *object, char *problem, size_t size);
 
+/* A map that is made gets so many places; one that is pinned already keeps those that it has.
+ * How many it will have. */
+unsigned pins_size(const char *directory, struct bpf_map *map, unsigned places);
+
 /* A map's or a program's descriptor, or -errno; a map's memory, or NULL. */
 int pins_open(const char *directory, const char *name);
 void *pins_memory(const char *directory, const char *name, size_t bytes);

@@ -19,7 +19,7 @@
 #define MONITOR_MAGIC 0x726f74696e6f6d72ull	  /* "rmonitor" */
 
 enum {
-	MONITOR_VERSION = 1,
+	MONITOR_VERSION = 2,
 	MONITOR_ROWS = 8192,
 	MONITOR_NAME = 64, /* of a device */
 	MONITOR_COMMAND = 16,
@@ -108,6 +108,7 @@ struct monitor_object {
 	__u64 size2;   /* receive requests of a queue pair */
 	__u64 made_ns; /* since boot */
 	__u64 file; /* in the kernel, that it was made by: with the address, which object it is */
+	__u64 cgroup; /* its inode, that it was made in; also of those that have no row of their own */
 };
 
 /* What nobody knows of an object. */
@@ -132,7 +133,7 @@ _Static_assert(sizeof(struct monitor_row) ==
 		       56 + MONITOR_NAME + MONITOR_COMMAND + 16 * MONITOR_COUNTERS,
 	       "row");
 _Static_assert(sizeof(struct monitor_head) == 168 + 8 * MONITOR_HOOKS, "head");
-_Static_assert(sizeof(struct monitor_object) == 48, "object");
-_Static_assert(sizeof(struct monitor_event) == 64 + MONITOR_NAME + MONITOR_COMMAND, "event");
+_Static_assert(sizeof(struct monitor_object) == 56, "object");
+_Static_assert(sizeof(struct monitor_event) == 72 + MONITOR_NAME + MONITOR_COMMAND, "event");
 
 #endif

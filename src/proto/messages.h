@@ -264,7 +264,7 @@ enum proto_guarantee {
 	GUARANTEE_KERNEL, /* each kind in the kernel, where it can be guarded */
 	GUARANTEE_FLOOR,  /* only contexts, and objects of all kinds together: rdma.max */
 	GUARANTEE_NONE,
-	GUARANTEE_PARTLY, /* as KERNEL, but not on every way into it: `reason` says which */
+	GUARANTEE_PARTLY, /* in the kernel, with an exception that the reason names */
 	GUARANTEES
 };
 
@@ -283,6 +283,8 @@ struct proto_guard {
 	uint32_t wanted;    /* WAY_... that should be */
 	uint64_t guarded;   /* bit k: the kernel can refuse kind k */
 	uint64_t killed;    /* processes */
+	uint32_t pending;   /* of tenants: the reason is one that passes; rdma_monitor is at it */
+	uint32_t unused;
 	char tenant[PROTO_NAME];
 	char reason[256]; /* why it is no more than that; "" */
 	uint64_t used[KIND_COUNT];
@@ -306,7 +308,7 @@ PROTO_SIZE(change, 2 * PROTO_NAME + PROTO_TEXT);
 PROTO_SIZE(event, 80 + 2 * PROTO_NAME + 256);
 PROTO_SIZE(ask, 16);
 PROTO_SIZE(explanation, 8 + 16 + 4 * PROTO_NAME + 2 * 256 + sizeof(struct proto_event));
-PROTO_SIZE(guard, 48 + PROTO_NAME + 256 + 4 * 8 * KIND_COUNT);
+PROTO_SIZE(guard, 56 + PROTO_NAME + 256 + 4 * 8 * KIND_COUNT);
 #undef PROTO_SIZE
 
 /* The bodies' sizes and the rights, by type; NULL for a type that does not exist. */

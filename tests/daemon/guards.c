@@ -30,6 +30,8 @@
 /* The collector looks every second, give or take a quarter. */
 #define SAMPLE 1.25
 
+#define PLACES 1024 /* in each table */
+
 #define GUARDED (1ull << KIND_pd | 1ull << KIND_qp | 1ull << KIND_mr | 1ull << KIND_mr_bytes)
 
 static char directory[128], cgroups[128], devices[128], lsm[128], variables[1024];
@@ -41,6 +43,7 @@ static struct guard_limits *limits;
 static struct guard_counts *counts;
 static struct guard_entry *entries;
 static struct guard_cgroup *tenants;
+static struct guard_rule *rules;
 
 static void *file_make(const char *name, size_t bytes)
 {
@@ -71,6 +74,8 @@ static struct guard_head guard_usual(void)
 		.guarded = GUARDED,
 		.armed = 1,
 		.ways = GUARD_IOCTL | GUARD_COMPAT | GUARD_WRITE,
+		.counted = ~0ull,
+		.most = { [GUARD_OBJECTS] = PLACES, [GUARD_RUNNING] = PLACES },
 	};
 }
 
@@ -82,6 +87,7 @@ static void guard_load(struct guard_head wanted)
 	counts = file_make("guard_counts", GUARD_TENANTS * sizeof(*counts));
 	entries = file_make("guard_log", GUARD_LOG * sizeof(*entries));
 	tenants = file_make("guard_tenants", GUARD_CGROUPS * sizeof(*tenants));
+	rules = file_make("guard_rules", 2 * GUARD_RULES * sizeof(*rules));
 	head = file_make("guard_head", sizeof(*head));
 	wanted.magic = 0;
 	*head = wanted;
@@ -91,7 +97,7 @@ static void guard_load(struct guard_head wanted)
 static void guard_unload(void)
 {
 	static const char *const names[] = { "guard_head", "guard_limits", "guard_counts",
-					     "guard_log", "guard_tenants" };
+					     "guard_log", "guard_tenants", "guard_rules" };
 	char path[160];
 
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -154,6 +160,16 @@ static __u32 slot_of(const char *name)
 	return slot_of_inode(inode_of(name));
 }
 
+/* Which slot the rules give a cgroup that need not exist; 0: none. */
+static __u32 rule_of(const char *path)
+{
+	__u32 said = __atomic_load_n(&head->rules, __ATOMIC_ACQUIRE), slot = 0;
+
+	monitor_guard_rules_name(rules + (said & GUARD_RULES_HALF ? GUARD_RULES : 0),
+				 said & ~GUARD_RULES_HALF, path, &slot);
+	return slot;
+}
+
 static unsigned mapped(void)
 {
 	unsigned count = 0;
@@ -202,11 +218,9 @@ static bool is(const char *tenant, enum proto_guarantee guarantee, const char *r
 }
 
 /* What the command says, with its arguments as a shell takes them. */
-static const char *command(const char *arguments)
+static FILE *command_begin(const char *arguments)
 {
-	static char text[65536];
 	char line[512];
-	size_t length;
 	FILE *output;
 
 	snprintf(line, sizeof(line), "%s/rdma_intercept -s %s %s 2>&1", getenv("BUILD_DIRECTORY"),
@@ -214,10 +228,24 @@ static const char *command(const char *arguments)
 	output = popen(line, "re");
 	if (!output)
 		abort();
-	length = fread(text, 1, sizeof(text) - 1, output);
+	return output;
+}
+
+/* What it prints, once it has ended with that status. */
+static const char *command_end(FILE *output, int status)
+{
+	static char text[65536];
+	size_t length = fread(text, 1, sizeof(text) - 1, output);
+	int ended = pclose(output);
+
 	text[length] = '\0';
-	CHECK(pclose(output) == 0, "%s: %s", arguments, text);
+	CHECK(WIFEXITED(ended) && WEXITSTATUS(ended) == status, "%d: %s", ended, text);
 	return text;
+}
+
+static const char *command(const char *arguments)
+{
+	return command_end(command_begin(arguments), 0);
 }
 
 static void fresh(const char *policy)
@@ -328,7 +356,8 @@ static void cgroups_of_tenants(void)
 	      "[tenant mixed]\nmatch = uid=4000000\nmatch = uid=4000001 cgroup=/a\n"
 	      "guard = on\nqp = 7\n"
 	      "[tenant some]\nmatch = uid=4000000\nmatch = cgroup=/b\nguard = on\nqp = 8\n");
-	CHECK(is("late", GUARANTEE_NONE, "none of its cgroups exists"), "%s", guard("late").reason);
+	CHECK(is("late", GUARANTEE_KERNEL, "") && rule_of("/late") && !slot_of("/late"),
+	      "not guarded before the first cgroup comes: %s", guard("late").reason);
 	CHECK(is("mixed", GUARANTEE_NONE, "no match line") && !slot_of("/a"));
 	CHECK(is("some", GUARANTEE_KERNEL, "more than a cgroup: 1") &&
 	      limit_of("/b", KIND_qp) == 8);
@@ -369,7 +398,8 @@ static void cgroups_of_tenants(void)
 	CHECK(head->epoch == epoch + 1, "the epoch moves by itself");
 	/* The last goes; the tenant has its slot when another comes. */
 	rmdir(cgroup_path("/pods/pod1x-a"));
-	EVENTUALLY(is("pods", GUARANTEE_NONE, "none of its cgroups exists"));
+	EVENTUALLY(guard("pods").cgroups == 0);
+	CHECK(is("pods", GUARANTEE_KERNEL, "") && rule_of("/pods/pod4x") == slot);
 	counts[slot].used[KIND_qp] = 1;
 	cgroup_make("/pods/pod3x");
 	EVENTUALLY(slot_of("/pods/pod3x") == slot);
@@ -408,6 +438,11 @@ static void restarts(void)
 	collector_start(variables);
 	CHECK(slot_of("/a") == slot && limit_of("/a", KIND_qp) == 6 &&
 	      limit_of("/b", KIND_qp) == 2);
+	CHECK(!memcmp(before, tenants, sizeof(before)), "something was changed");
+	CHECK(rule_of("/a") == slot && head->epoch == kept.epoch + 1, "rules of another order");
+	kept = *head;
+	collector_kill();
+	collector_start(variables);
 	CHECK(!memcmp(before, tenants, sizeof(before)) && !memcmp(&kept, head, sizeof(kept)),
 	      "something was changed");
 	CHECK(guard("a").used[KIND_qp] == 3);
@@ -731,6 +766,111 @@ static void floor_below_limits(void)
 	collector_stop();
 }
 
+/* ---- switching on */
+
+static void guard_on_waits(void)
+{
+	struct guard_head unready = guard_usual();
+	FILE *output;
+
+	fresh("[tenant a]\nmatch = cgroup=/a\nqp = 5\n");
+	unready.armed = unready.ways = 0;
+	unready.counted = 0;
+	guard_load(unready);
+	output = command_begin("guard on a");
+	/* Until everything is attached, and what the tenant holds is counted. */
+	EVENTUALLY(is("a", GUARANTEE_NONE, "not attached it yet") && guard("a").pending);
+	head->ways = GUARD_IOCTL | GUARD_COMPAT;
+	__atomic_store_n(&head->armed, 1, __ATOMIC_SEQ_CST);
+	EVENTUALLY(is("a", GUARANTEE_PARTLY, "has not counted yet") && guard("a").pending);
+	__atomic_store_n(&head->counted, head->epoch, __ATOMIC_SEQ_CST);
+	CHECK(strstr(command_end(output, 0), "in the kernel"));
+	CHECK(is("a", GUARANTEE_KERNEL, "") && !guard("a").pending);
+	/* There is nothing to wait for if it cannot be had. */
+	CHECK(collector_set("tenant a", "guard = off") == 0);
+	strcpy(unready.problem, "this kernel has no BPF LSM");
+	guard_load(unready);
+	CHECK(strstr(command_end(command_begin("guard on a"), 1),
+		     "nothing is guarded: this kernel has no BPF LSM"));
+	CHECK(collector_set("tenant a", "mode = audit") == 0);
+	CHECK(strstr(command_end(command_begin("guard on a"), 1), "its mode is audit"));
+	collector_stop();
+}
+
+/* ---- tables */
+
+static void tables_full(void)
+{
+	const __s64 share = (PLACES - PLACES / GUARD_RESERVE) / 2;
+	__u32 slot;
+
+	fresh("[tenant a]\nmatch = cgroup=/a\nqp = 5\nguard = on\n"
+	      "[tenant b]\nmatch = cgroup=/b\nqp = 5\nguard = on\n");
+	slot = slot_of("/a");
+	CHECK(is("a", GUARANTEE_KERNEL, "") && is("b", GUARANTEE_KERNEL, ""));
+	/* One that has its share is told so, others are not. */
+	for (unsigned table = 0; table < GUARD_TABLES; table++) {
+		head->taken[table] = counts[slot].taken[table] = share;
+		EVENTUALLY(is("a", GUARANTEE_PARTLY,
+			      table == GUARD_OBJECTS ? "table of objects is full" :
+						       "table of threads is full"));
+		CHECK(is("b", GUARANTEE_KERNEL, ""));
+		head->taken[table] = counts[slot].taken[table] = share - 1;
+		EVENTUALLY(is("a", GUARANTEE_KERNEL, ""));
+	}
+	/* Where not all is known that there is, all are told. */
+	head->incomplete = 1;
+	EVENTUALLY(is("a", GUARANTEE_PARTLY, "no room to list all objects") &&
+		   is("b", GUARANTEE_PARTLY, "no room to list all objects"));
+	head->incomplete = 0;
+	EVENTUALLY(is("a", GUARANTEE_KERNEL, "") && is("b", GUARANTEE_KERNEL, ""));
+	/* A refusal for want of a place is an event that says so. */
+	guard_log(GUARD_CROWDED, slot, 4000021, KIND_qp, 480);
+	EVENTUALLY(strstr(told_of(4000021).last.text, "share of the places"));
+	collector_stop();
+}
+
+/* Without a place for a cgroup the rules decide; without a rule the tenant is told. */
+static void no_room_for_cgroups(void)
+{
+	fresh("[tenant a]\nmatch = cgroup=/a\nqp = 5\nguard = on\n"
+	      "[tenant pods]\nmatch = cgroup=/crowd*\nqp = 5\nguard = on\n"
+	      "[tenant long]\nmatch = cgroup=/[l][o][n][g][s]*\nqp = 5\nguard = on\n");
+	CHECK(is("a", GUARANTEE_KERNEL, "") && is("pods", GUARANTEE_KERNEL, ""));
+	CHECK(is("long", GUARANTEE_NONE, "none of its cgroups exists"), "%s", guard("long").reason);
+	for (unsigned i = 0; i < GUARD_CGROUPS; i++)
+		if (!tenants[i].cgroup) /* no cgroup has such a number here */
+			tenants[i].cgroup = ~0ull - i;
+	cgroup_make("/crowded");
+	cgroup_make("/longs");
+	EVENTUALLY(is("long", GUARANTEE_NONE, "no room for its cgroups"), "%s",
+		   guard("long").reason);
+	CHECK(!slot_of("/crowded") && rule_of("/crowded") && is("pods", GUARANTEE_KERNEL, ""),
+	      "%s", guard("pods").reason);
+	for (unsigned i = 0; i < GUARD_CGROUPS; i++)
+		if (tenants[i].cgroup > ~0ull - GUARD_CGROUPS)
+			tenants[i].cgroup = 0;
+	EVENTUALLY(is("long", GUARANTEE_PARTLY, "within a second") && slot_of("/longs") &&
+		   slot_of("/crowded"));
+	rmdir(cgroup_path("/crowded"));
+	rmdir(cgroup_path("/longs"));
+	collector_stop();
+}
+
+/* All are held by what is left of others. */
+static void no_slot_left(void)
+{
+	fresh("[tenant a]\nmatch = cgroup=/a\nqp = 5\n");
+	for (unsigned slot = 1; slot < GUARD_TENANTS; slot++)
+		counts[slot].used[KIND_qp] = 1;
+	CHECK(strstr(command_end(command_begin("guard on a"), 1), "no room for its cgroups"));
+	CHECK(is("a", GUARANTEE_NONE, "no room for its cgroups") && !slot_of("/a"), "%s",
+	      guard("a").reason);
+	counts[GUARD_TENANTS - 1].used[KIND_qp] = 0;
+	EVENTUALLY(is("a", GUARANTEE_KERNEL, "") && slot_of("/a") == GUARD_TENANTS - 1);
+	collector_stop();
+}
+
 /* ---- */
 
 static void drive(void)
@@ -750,6 +890,10 @@ static void drive(void)
 	cases_at_once();
 	RUN(switches_and_limits);
 	RUN(cgroups_of_tenants);
+	RUN(guard_on_waits);
+	RUN(tables_full);
+	RUN(no_room_for_cgroups);
+	RUN(no_slot_left);
 	RUN(restarts);
 	RUN(refusals_are_told);
 	RUN(numbers_of_refusals);

@@ -10,6 +10,8 @@
  *                                 "qp 5 mr 3", all or these; so for limits, floating, refused
  *                                 and overrun
  *        guardrows killed OF      how many processes
+ *        guardrows places OF      taken in the tables of objects and of threads; then how many
+ *                                 commands were refused for want of one
  *        guardrows trusting 0|1   the test of the test: whether to let pass what was changed
  * OF is the number of a slot, or the path of a cgroup: then it is the slot of that one, or of
  * the next above it that has one.
@@ -71,10 +73,13 @@ static int head(void)
 	const struct guard_head *head = guard.head;
 
 	printf("armed %u ways %u wanted %u epoch %llu trusting %llu logged %llu closed %llu "
-	       "problem %s\n",
+	       "objects %lld threads %lld incomplete %llu problem %s\n",
 	       head->armed, head->ways, head->wanted, (unsigned long long)head->epoch,
 	       (unsigned long long)head->trusting, (unsigned long long)head->logged,
-	       (unsigned long long)head->closed, head->problem[0] ? head->problem : "none");
+	       (unsigned long long)head->closed,
+	       (long long)head->taken[GUARD_OBJECTS], (long long)head->taken[GUARD_RUNNING],
+	       (unsigned long long)head->incomplete,
+	       head->problem[0] ? head->problem : "none");
 	return 0;
 }
 
@@ -148,6 +153,14 @@ static int of_slot(const char *what, __u32 slot, char **asked)
 		return numbers(counts.refused, 0, asked);
 	if (!strcmp(what, "overrun"))
 		return numbers(counts.overrun, 0, asked);
+	if (!strcmp(what, "places")) {
+		printf("objects %lld threads %lld refused %llu %llu\n",
+		       (long long)counts.taken[GUARD_OBJECTS],
+		       (long long)counts.taken[GUARD_RUNNING],
+		       (unsigned long long)counts.crowded[GUARD_OBJECTS],
+		       (unsigned long long)counts.crowded[GUARD_RUNNING]);
+		return 0;
+	}
 	if (strcmp(what, "killed") != 0 && strcmp(what, "slot") != 0)
 		return 2;
 	printf("%llu\n", !strcmp(what, "slot") ? slot : (unsigned long long)counts.killed);
@@ -178,7 +191,8 @@ int main(int argc, char **argv)
 	else if (argc >= 3)
 		result = of_slot(what, slot_of(argv[2]), argv + 3);
 	if (result == 2)
-		fprintf(stderr, "usage: guardrows [head | slot OF | killed OF | trusting 0|1 |\n"
+		fprintf(stderr, "usage: guardrows [head | slot OF | killed OF | places OF |\n"
+				"       trusting 0|1 |\n"
 				"       used|limits|floating|refused|overrun OF [KIND...]]\n");
 	return result;
 }

@@ -22,6 +22,8 @@
  *        intruder receive SOCKET        takes a file; at each line of its input makes a PD on it,
  *                                       and one on a file of its own: "passed E own E", of errno
  *        intruder failing KIND N [WAY]  N times wrong: "failed F made M refused R"
+ *        intruder chain N               becomes this program N times, each time but the last by a
+ *                                       thread that is not the first; then the same as fill pd 1
  *        intruder unknown               what no kernel knows, and what is no command: "survived"
  * KIND is one of rows[] but cm_id. WAY is one of paths[], ioctl if none is given, or padded: the
  * old command in the ioctl behind attributes that the kernel passes over. The first three then
@@ -184,6 +186,51 @@ static int fill(const struct path *path, enum kind kind, unsigned count, bool wi
 	return 0;
 }
 
+/* ---- a process that goes on under other numbers */
+
+static void thread_start(void *(*work)(void *), void *argument)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	int error;
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, STACK);
+	error = pthread_create(&thread, &attributes, work, argument);
+	if (error)
+		fail("pthread_create", error);
+	pthread_attr_destroy(&attributes);
+}
+
+static const char *chain_rest; /* how often still, as text */
+
+static void *chain_thread(void *unused)
+{
+	const struct path *path = path_find("ioctl");
+	__u32 handle;
+
+	if (make(path, PD, 1, &handle) != 1 || !destroy(path, PD, handle)) {
+		printf("made 0 errno %d\n", errno);
+		exit(1);
+	}
+	execl("/proc/self/exe", "intruder", "chain", chain_rest, NULL);
+	fail("exec", errno);
+}
+
+static int chain(unsigned count)
+{
+	char rest[16];
+
+	if (count == 1)
+		return fill(path_find("ioctl"), PD, 1, false);
+	snprintf(rest, sizeof(rest), "%u", count - 1);
+	chain_rest = rest;
+	prepare(PD);
+	thread_start(chain_thread, NULL);
+	for (;;)
+		pause();
+}
+
 /* ---- all at once */
 
 static struct storm {
@@ -210,21 +257,9 @@ static void *storm_thread(void *unused)
 		__atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
 	}
 	__atomic_fetch_add(&storm->done, 1, __ATOMIC_RELEASE);
+	for (;;) /* a thread that has ended needs no place anywhere */
+		pause();
 	return NULL;
-}
-
-static void thread_start(void *(*work)(void *), void *argument)
-{
-	pthread_attr_t attributes;
-	pthread_t thread;
-	int error;
-
-	pthread_attr_init(&attributes);
-	pthread_attr_setstacksize(&attributes, STACK);
-	error = pthread_create(&thread, &attributes, work, argument);
-	if (error)
-		fail("pthread_create", error);
-	pthread_attr_destroy(&attributes);
 }
 
 /* A child that ends with its parent, whatever becomes of that. */
@@ -977,7 +1012,8 @@ static int usage(void)
 	fprintf(stderr, "usage: intruder fill KIND N [WAY] | bytes SIZE N [WAY] |\n"
 			"       storm KIND PROCESSES THREADS [WAY] | flip KIND SECONDS [write] |\n"
 			"       heirs KIND SECONDS [SOCKET] | receive SOCKET |\n"
-			"       failing KIND N [WAY] | relay KIND N | unknown\n");
+			"       failing KIND N [WAY] | relay KIND N |\n"
+			"       chain N | unknown\n");
 	return 2;
 }
 
@@ -996,6 +1032,8 @@ int main(int argc, char **argv)
 		return unknown();
 	if (argc == 3 && !strcmp(what, "receive"))
 		return receive_run(argv[2]);
+	if (argc == 3 && !strcmp(what, "chain") && number(argv[2], &first))
+		return chain(first);
 	if (argc < 4 || argc > 5 + is_storm || !path || !number(argv[3], &first))
 		return usage();
 	if (!strcmp(what, "bytes")) {

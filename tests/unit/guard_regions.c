@@ -12,7 +12,7 @@
 
 #include "harness.h"
 
-enum { SLOT = 3, LIMIT = 1 << 20, PAGE = 4096, CGROUP = 77 };
+enum { SLOT = 3, LIMIT = 1 << 20, PAGE = 4096, CGROUP = 77, PLACES = 1000 };
 
 /* The kernel's structures, as far as the programs read them. */
 static struct file file;
@@ -81,9 +81,10 @@ static int rereg_look(__u32 flags, __u64 length)
 /* A tenant with one region of a page. */
 static void begin_with_page(void)
 {
-	__u32 slot = SLOT, zero = 0;
+	struct guard_tenancy tenancy = { .slot = SLOT };
 	__u64 cgroup = CGROUP;
 	struct guard_head *head;
+	__u32 zero = 0;
 
 	while (stand_entries) {
 		struct stand_entry *next = stand_entries->next;
@@ -95,7 +96,12 @@ static void begin_with_page(void)
 	head = bpf_map_lookup_elem(&guard_head, &zero);
 	head->armed = 1;
 	head->ways = GUARD_IOCTL | GUARD_COMPAT | GUARD_WRITE;
-	bpf_map_update_elem(&guard_tenants, &cgroup, &slot, BPF_ANY);
+	for (unsigned table = 0; table < GUARD_TABLES; table++)
+		head->most[table] = PLACES;
+	bpf_map_update_elem(&guard_tenancies, &cgroup, &tenancy, BPF_ANY);
+	cgroup++; /* nobody's */
+	tenancy.slot = 0;
+	bpf_map_update_elem(&guard_tenancies, &cgroup, &tenancy, BPF_ANY);
 	limit_set(LIMIT);
 	file.private_data = ufile;
 	memcpy(ufile + offset_file_ucontext, &(void *){ context }, sizeof(void *));
@@ -108,6 +114,12 @@ static void begin_with_page(void)
 	g_commit(&uobject, context);
 	command_end(0);
 	CHECK(charged(KIND_mr) == 1 && charged(KIND_mr_bytes) == PAGE && !stand.kills);
+}
+
+/* Each region has a place in the table, and no more than that. */
+static __s64 places(void)
+{
+	return counts()->taken[GUARD_OBJECTS];
 }
 
 static __s64 floating(void)
@@ -123,7 +135,8 @@ static void in_place(void)
 	region.length = 2ull * PAGE;
 	g_changed(&uobject, LOOKUP_WRITE);
 	command_end(0);
-	CHECK(charged(KIND_mr) == 1 && charged(KIND_mr_bytes) == 2ll * PAGE && !floating());
+	CHECK(charged(KIND_mr) == 1 && charged(KIND_mr_bytes) == 2ll * PAGE && !floating() &&
+	      places() == 1);
 	/* Shorter. */
 	CHECK(rereg_look(REREG_TRANSLATION, PAGE) == 0);
 	region.length = PAGE;
@@ -144,8 +157,11 @@ static void in_place(void)
 	g_changed(&uobject, LOOKUP_WRITE);
 	command_end(0);
 	CHECK(charged(KIND_mr_bytes) == PAGE && !stand.kills);
+	/* This one costs a place until it was looked for: its end cannot be told apart. */
+	CHECK(places() == 1 + counts()->afloat, "%lld places", (long long)places());
 	g_destroy(&uobject, 0, NULL, 0);
-	CHECK(charged(KIND_mr) == 0 && charged(KIND_mr_bytes) == 0);
+	CHECK(charged(KIND_mr) == 0 && charged(KIND_mr_bytes) == 0 &&
+	      places() == counts()->afloat);
 }
 
 /* What the kernel carried out had more than was seen: killed, and its file is closed. */
