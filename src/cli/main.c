@@ -161,7 +161,7 @@ static int complain(const struct cli *cli, const struct mistake *mistake)
 {
 	const struct option_row *row = row_of(mistake->letter);
 
-	if (mistake->found == ':')
+	if (row && mistake->found == ':')
 		return cli_fail(cli, CLI_USAGE, "option --%s needs a value: %s", row->name,
 				row->argument);
 	if (row)

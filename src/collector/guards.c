@@ -899,7 +899,9 @@ static bool is_pending(const struct guards *guards, const struct guards_tenant *
 
 	if (!tenant->on || !tenant->slot || !tenant->enforced || !head)
 		return false;
-	if (!__atomic_load_n(&head->armed, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&head->armed, __ATOMIC_ACQUIRE) ||
+	    __atomic_load_n(&head->wanted, __ATOMIC_RELAXED) &
+		    ~__atomic_load_n(&head->ways, __ATOMIC_RELAXED))
 		return !head->problem[0];
 	return __atomic_load_n(&head->counted, __ATOMIC_ACQUIRE) < tenant->since;
 }

@@ -351,7 +351,7 @@ static int question_send(const struct connection *connection, const struct dump 
 /* The next datagram of the kernel's own: its length, or -errno. */
 static ssize_t answer_receive(const struct connection *connection)
 {
-	struct sockaddr_nl sender;
+	struct sockaddr_nl sender = { 0 };
 	ssize_t length;
 
 	do {
@@ -435,7 +435,7 @@ static int complain(int result, char *problem, size_t size)
 int netlink_objects(struct netlink_list *list, char *problem, size_t size)
 {
 	struct netlink_list devices = { 0 };
-	struct connection connection;
+	struct connection connection = { .fd = -1 };
 	int result = connection_open(&connection);
 
 	if (result < 0)

@@ -486,7 +486,7 @@ static int directory_make(const char *path)
 
 static int directory_open(const char *path, int *ret_fd, char *problem, size_t size)
 {
-	struct stat status;
+	struct stat status = { 0 };
 	int result = directory_make(path), fd = -1;
 
 	if (result == 0) {

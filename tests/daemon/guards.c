@@ -780,7 +780,7 @@ static void guard_on_waits(void)
 	output = command_begin("guard on a");
 	/* Until everything is attached, and what the tenant holds is counted. */
 	EVENTUALLY(is("a", GUARANTEE_NONE, "not attached it yet") && guard("a").pending);
-	head->ways = GUARD_IOCTL | GUARD_COMPAT;
+	head->ways = GUARD_IOCTL | GUARD_COMPAT | GUARD_WRITE;
 	__atomic_store_n(&head->armed, 1, __ATOMIC_SEQ_CST);
 	EVENTUALLY(is("a", GUARANTEE_PARTLY, "has not counted yet") && guard("a").pending);
 	__atomic_store_n(&head->counted, head->epoch, __ATOMIC_SEQ_CST);

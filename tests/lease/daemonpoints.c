@@ -165,9 +165,18 @@ static int collector_open(bool cut)
 	if (!CHECK(result == 0, "%s", problem))
 		return result;
 	members_attach(&members);
-	search_all();
 	limits_apply(cut);
 	return 0;
+}
+
+/* With what it does next: it looks for pages and heirs, longer than can be traced. */
+static int collector_settle(bool cut)
+{
+	int result = collector_open(cut);
+
+	if (result == 0)
+		search_all();
+	return result;
 }
 
 static void collector_close(void)
@@ -268,7 +277,7 @@ static void prepare_nothing(void)
 
 static void prepare_open(void)
 {
-	must(collector_open(false) == 0);
+	must(collector_settle(false) == 0);
 }
 
 static void prepare_town(void)
@@ -604,7 +613,7 @@ static bool restart_is_exact(unsigned flags)
 	bool good;
 	int fd;
 
-	if (collector_open(flags & CUTS) < 0)
+	if (collector_settle(flags & CUTS) < 0)
 		return false;
 	names_make();
 	limits_apply(flags & CUTS);
@@ -649,7 +658,7 @@ static bool end_is_exact(bool while_running, unsigned flags)
 		search_all();
 	} else {
 		collector_close();
-		if (!persons_kill() || collector_open(flags & CUTS) < 0)
+		if (!persons_kill() || collector_settle(flags & CUTS) < 0)
 			return false;
 	}
 	if (audit_nothing(&books))
