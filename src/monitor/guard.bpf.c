@@ -705,19 +705,18 @@ static __always_inline int is_closed(struct guard_head *head, const struct file 
 	return 1;
 }
 
-static __always_inline int look(struct guard_command *last, struct guard_command *command,
-				const struct guard_closed *closed, int sleeps)
+/* Reads a command: 0; NOT_THERE: the kernel will not be able to read it either; or -errno. */
+enum { NOT_THERE = 1 };
+
+static __always_inline int look(struct guard_command *command, int sleeps)
 {
 	struct header header;
 	__u32 length = 0;
 	int result;
 
-	if (read_user(sleeps, &header, sizeof(header), command->argument)) {
-		/* Read with patience, it is not there. Read without, nobody knows. */
-		if (!sleeps || closed->slot < GUARD_TENANTS)
-			return -EFAULT;
-		return admit(last, command);
-	}
+	/* Read with patience, it is not there. Read without, nobody knows. */
+	if (read_user(sleeps, &header, sizeof(header), command->argument))
+		return sleeps ? NOT_THERE : -EFAULT;
 	command->key = key_of(header.object, header.method);
 	if (header.object == UVERBS_DEVICE && header.method == INVOKE_WRITE) {
 		result = attributes_read(sleeps, command, &header, 0);
@@ -727,27 +726,22 @@ static __always_inline int look(struct guard_command *last, struct guard_command
 		command->drivers = !!((header.object | header.method) & NAMESPACE);
 		result = length ? attributes_read(sleeps, command, &header, length) : 0;
 	}
-	if (closed->slot < GUARD_TENANTS)
-		return refuse_closed(command->slot, closed->slot, closed->kind, command->destroys);
-	if (result == -EFAULT && sleeps) {
-		command->key = 0;
-		command->kind = KIND_COUNT;
-		result = 0;
-	}
-	return result < 0 ? result : admit(last, command);
+	if (result != -EFAULT || !sleeps)
+		return result;
+	command->key = 0;
+	command->kind = KIND_COUNT;
+	return 0;
 }
 
 /* Functions of their own: a stack has no room for a command's attributes and for a search. */
-static __noinline int look_patiently(struct guard_command *last, struct guard_command *command,
-				   const struct guard_closed *closed)
+static __noinline int look_patiently(struct guard_command *command)
 {
-	return look(last, command, closed, 1);
+	return look(command, 1);
 }
 
-static __noinline int look_at_once(struct guard_command *last, struct guard_command *command,
-				   const struct guard_closed *closed)
+static __noinline int look_at_once(struct guard_command *command)
 {
-	return look(last, command, closed, 0);
+	return look(command, 0);
 }
 
 static __always_inline int on_ioctl(struct file *file, __u64 argument, int sleeps)
@@ -770,8 +764,12 @@ static __always_inline int on_ioctl(struct file *file, __u64 argument, int sleep
 		return result;
 	if (!is_closed(head, file, command.slot, &closed) && !command.slot)
 		return 0;
-	return sleeps ? look_patiently(last, &command, &closed) :
-			look_at_once(last, &command, &closed);
+	result = sleeps ? look_patiently(&command) : look_at_once(&command);
+	if (closed.slot < GUARD_TENANTS && result != NOT_THERE)
+		return refuse_closed(command.slot, closed.slot, closed.kind, command.destroys);
+	if (closed.slot < GUARD_TENANTS)
+		return -EFAULT;
+	return result < 0 ? result : admit(last, &command);
 }
 
 SEC("lsm.s/file_ioctl")
