@@ -12,7 +12,7 @@ usage() {
 	  test           build, then run all tests: on stand-in libraries, in virtual machines on a
 	                 real kernel, and under the sanitizers
 	  test LABEL     only the tests with this label: quick (a minute, no virtual machine),
-	                 daemon, kill, model, lab
+	                 daemon, kill, model, lab, analysis
 	    --only NAME  only this test; NAME:CASE only this case of it
 	    --list       print the names and labels of the tests, and run none
 	    --long       in addition full sizes, all kernels and the long tests (hours)
@@ -27,7 +27,7 @@ build_packages=(gcc libc6-dev make cmake pkgconf libibverbs-dev librdmacm-dev li
 # The lab: a virtual machine, Soft-RoCE's tools, and what the demonstration runs in it.
 lab_packages=(qemu-system-x86 busybox-static kmod cpio xz-utils iproute2 rdma-core ibverbs-providers perftest)
 # Real applications for the scenarios.
-test_packages=(valgrind strace shellcheck spin ibverbs-utils rdmacm-utils libfabric-bin ucx-utils
+test_packages=(valgrind strace shellcheck cppcheck spin ibverbs-utils rdmacm-utils libfabric-bin ucx-utils
 	openmpi-bin libopenmpi-dev python3-pyverbs gcc-multilib)
 
 # install_missing PACKAGE...
@@ -113,7 +113,7 @@ test_command() {
 			;;
 		--list) list=1 ;;
 		--long) long=1 ;;
-		quick | daemon | kill | model | lab | long)
+		quick | daemon | kill | model | lab | analysis | long)
 			[ -z "$label" ] || { echo "build_all.sh: test: two labels '$label' and '$1': expected one" >&2; exit 2; }
 			label=$1
 			;;

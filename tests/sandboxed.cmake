@@ -32,8 +32,8 @@ set(thread_tests unit_handles unit_ledger unit_polling process_table process_rul
   process_family process_hammer process_soak process_badinput)
 
 # sandboxed_test(name labels command...): a test in a sandbox (sandbox.c). Labels: quick (all of them
-# take a minute, without a virtual machine), daemon, kill, model, lab; long for those that run
-# with "ctest -C long" only. Under a sanitizer the label is its name.
+# take a minute, without a virtual machine), daemon, kill, model, lab,
+# analysis; long for those that run with "ctest -C long" only. Under a sanitizer the label is its name.
 function(sandboxed_test name labels)
   if(RDMA_INTERCEPT_SANITIZER STREQUAL "thread" AND NOT name IN_LIST thread_tests AND
       NOT name MATCHES "^unit_proto_")

@@ -46,6 +46,7 @@ intrude hog crowd/1 'made 400 errno 0' fill pd 400
 end hog
 
 echo "-- the charges: filled by a way that is not guarded"
+writes_guarded off
 intrude hog crowd/1 'made 980 errno 0' fill pd 980 write
 intrude third others/1 "made 0 errno $no_room" fill pd 4
 intrude owner a/1 'made 40 errno 0' fill pd 40 write
@@ -59,6 +60,7 @@ for name in owner other third hog; do
 done
 nothing_left crowd
 all_back a
+writes_guarded on
 
 echo "-- the threads"
 begin hog "${inside[@]}" tenants/crowd/1 "$intruder" storm pd 1 150

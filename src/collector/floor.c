@@ -33,7 +33,7 @@ static void number_print(char ret[FLOOR_NUMBER], uint64_t number)
 
 struct floor floor_below(const uint64_t limit[KIND_COUNT])
 {
-	struct floor floor;
+	struct floor floor = { 0 };
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)

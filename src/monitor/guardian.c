@@ -341,7 +341,7 @@ static int bring(struct guardian *guardian, const struct ground_wish *wish, __u3
 		 char *problem, size_t size)
 {
 	struct guard *object = NULL;
-	struct ground ground;
+	struct ground ground = { 0 };
 	int result = ask_security(problem, size);
 
 	if (result == 0)

@@ -84,7 +84,7 @@ static int memory_map(const char *path, size_t bytes, int protection, void **ret
 {
 	struct stat file;
 	void *memory = MAP_FAILED;
-	bool is_map;
+	bool is_map = false;
 	int result, fd;
 
 	/* Before it is opened: what takes its place meanwhile is noticed then. */
@@ -111,7 +111,7 @@ static int cgroups_open(struct monitor_guard *guard, const char *path)
 	size_t bytes = GUARD_CGROUPS * sizeof(struct guard_cgroup);
 	void *memory = NULL;
 	ino_t inode;
-	bool is_map;
+	bool is_map = false;
 	int result, fd = map_open(path, &is_map);
 
 	if (fd < 0)

@@ -566,7 +566,7 @@ int polling_open(struct polling **ret_polling, const char *directory, char *prob
 {
 	struct polling *polling = calloc(1, sizeof(*polling));
 	struct stat rows_identity;
-	void *memory;
+	void *memory = NULL;
 	int result;
 
 	if (!directory || !directory[0])
