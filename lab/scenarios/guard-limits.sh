@@ -194,12 +194,12 @@ limited a/1 7
 
 echo "-- exec by threads that are not the leader"
 # entries: of the table of commands, which has one for each thread that gives any
-entries() { bpftool map dump name guard_commands | grep -c '"key":' || true; }
+entries() { bpftool map dump name guard_commands | grep -c '"value":' || true; }
 kill -STOP "$keeper" # it would clear up
 earlier=$(entries)
-intrude relay others/1 'made 0 relayed' relay qp 40
+intrude last others/1 'made 1 errno 0' chain 40
 later=$(entries)
-check "40 programs in a row leave nothing ($earlier entries, then $later)" test "$later" -le $((earlier + 1))
-end relay
+check "of 40 programs in a row only the last has an entry ($earlier entries, then $later)" test "$later" -le $((earlier + 1))
+end last
 kill -CONT "$keeper"
 guard_stop

@@ -807,45 +807,6 @@ static int failing(const struct path *path, enum kind kind, unsigned count)
 	return failed == count ? 0 : 1;
 }
 
-/* ---- threads that call exec */
-
-struct relay {
-	char **arguments;
-	enum kind kind;
-};
-
-/* A thread that is not the leader gives a command, and then is the process. */
-static void *relay_run(void *closure)
-{
-	struct relay *relay = closure;
-
-	prepare(relay->kind);
-	make_wrong(relay->kind, 0);
-	execv("/proc/self/exe", relay->arguments);
-	fail("execv", errno);
-}
-
-/* So many times in a row, then stays. */
-static int relay(char **arguments, enum kind kind, unsigned count)
-{
-	char left[16];
-	struct relay runner = { .arguments = arguments, .kind = kind };
-	pthread_t thread;
-
-	if (count == 1) {
-		printf("made 0 relayed\n");
-		while (getchar() != EOF)
-			;
-		return 0;
-	}
-	snprintf(left, sizeof(left), "%u", count - 1);
-	arguments[3] = left;
-	if (pthread_create(&thread, NULL, relay_run, &runner))
-		fail("pthread_create", errno);
-	pthread_join(thread, NULL);
-	return 1;
-}
-
 /* ---- what is no command */
 
 static unsigned accepted;
@@ -1012,8 +973,7 @@ static int usage(void)
 	fprintf(stderr, "usage: intruder fill KIND N [WAY] | bytes SIZE N [WAY] |\n"
 			"       storm KIND PROCESSES THREADS [WAY] | flip KIND SECONDS [write] |\n"
 			"       heirs KIND SECONDS [SOCKET] | receive SOCKET |\n"
-			"       failing KIND N [WAY] | relay KIND N |\n"
-			"       chain N | unknown\n");
+			"       failing KIND N [WAY] | chain N | unknown\n");
 	return 2;
 }
 
@@ -1049,8 +1009,6 @@ int main(int argc, char **argv)
 	parts.memory = memory(PAGE);
 	if (is_storm && argc > 4 && number(argv[4], &second))
 		return storm_run(path, kind, first, second);
-	if (!strcmp(what, "relay"))
-		return relay(argv, kind, first);
 	if (!strcmp(what, "fill"))
 		return fill(path, kind, first, false);
 	if (is_heirs && kind == QP)
