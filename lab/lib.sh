@@ -256,10 +256,15 @@ rows=$BUILD_DIRECTORY/lab/rows
 keeper='' lasting=1
 case $(uname -r) in 5.10.*) lasting='' ;; esac
 monitor_counts() { "$rows" head 2>/dev/null | grep -qv 'seeded_at 0\.'; }
+# Its unit's capabilities, and no others.
+monitor_capabilities() {
+	sed -n 's/^CapabilityBoundingSet=//p' packaging/rdma_monitor.service | tr A-Z a-z |
+		sed 's/ *cap_/,+/g; s/^/-all/'
+}
 monitor_start() {
 	processors 0
 	mark
-	apart "$monitor" --keep "$@" >>"$scratch/monitor" 2>&1 &
+	apart setpriv --bounding-set "$(monitor_capabilities)" "$monitor" --keep "$@" >>"$scratch/monitor" 2>&1 &
 	keeper=$!
 	check "rdma_monitor counts" eventually monitor_counts
 	processors 1

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # An object lives as long as anybody has its file. Children that race on an inherited file are
-# killed, and the file is closed: what was made on it over the limit does not stay, and to whom it
-# was passed is refused, but not harmed.
+# killed, and the file is closed: what was made on it over the limit does not stay, also where
+# another tenant has the file open. That tenant is refused on it, but not harmed.
 # processors: 2
 set -euo pipefail
 . lab/guardlib.sh
@@ -36,6 +36,7 @@ begin witness "${inside[@]}" tenants/others/1 "$intruder" receive guard-files
 says witness listens
 heirs guard-files
 says witness received
+check "the kernel has no more than 5, although another tenant has the file" eventually no_more_than 5
 tell witness use
 says witness '^passed'
 cp "$scratch/witness.out" "$scratch/rows"

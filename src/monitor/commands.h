@@ -155,17 +155,6 @@ static __always_inline int is_destroying_old(__u32 command)
 
 /* ---- reading one */
 
-struct header {
-	__u16 length, object, method, attributes;
-	__u64 reserved;
-	__u32 driver, reserved2;
-};
-
-struct attribute {
-	__u16 id, length, flags, data16;
-	__u64 data;
-};
-
 /* The user's memory is read in two ways; only one may sleep until it is there. */
 static __always_inline long read_user(int sleeps, void *to, __u32 size, __u64 from)
 {
@@ -204,10 +193,10 @@ static __always_inline int old_read(int sleeps, struct guard_command *command, _
 
 /* Of the attributes, those that matter: all or a negative error. */
 static __always_inline int attributes_read(int sleeps, struct guard_command *command,
-					   const struct header *header, __u32 wanted_length)
+					   const struct uverbs_header *header, __u32 wanted_length)
 {
 	enum { CORE_IN = 0, WRITE_COMMAND = 2 }; /* of INVOKE_WRITE */
-	struct attribute attribute[ATTRIBUTES] = {};
+	struct uverbs_attribute attribute[ATTRIBUTES] = {};
 	__u32 count = header->attributes, old = ~0u;
 	__u64 body = 0;
 	int is_old = wanted_length == 0;

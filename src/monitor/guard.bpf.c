@@ -45,7 +45,7 @@ enum {
 	SIGKILL = 9,
 	MAY_WRITE = 2,
 	TS_COMPAT = 2,
-	VERBS_IOCTL = 0xc0181b01, /* RDMA_VERBS_IOCTL */
+	CAP_SYS_ADMIN = 21,
 };
 
 struct {
@@ -420,6 +420,7 @@ static __always_inline void put(__u32 slot, __u32 kind, __s64 amount)
 {
 	struct guard_counts *counts = counts_of(slot);
 
+	barrier_var(kind); /* as in take */
 	if (counts && kind < KIND_COUNT)
 		ADD(counts->used[kind], amount);
 }
@@ -555,14 +556,15 @@ static __always_inline void file_close(__u64 file, __u32 slot, __u32 kind)
 }
 
 /* What cannot be refused any more is charged all the same. Proven: by a command that changed, on
- * this file; else 0. */
-static __always_inline void charge_anyway(__u32 slot, __u32 kind, __u64 amount, __u64 proven)
+ * this file; else 0. Whether it is over the limit, and that was proven. */
+static __always_inline int charge_anyway(__u32 slot, __u32 kind, __u64 amount, __u64 proven)
 {
 	struct guard_counts *counts = counts_of(slot);
 	__u64 used = 0, limit = 0;
 
+	barrier_var(kind); /* as in take */
 	if (!counts || kind >= KIND_COUNT || !amount || !take(slot, kind, amount, &used, &limit))
-		return;
+		return 0;
 	put(slot, kind, (__s64)amount);
 	if (proven) {
 		ADD(counts->killed, 1);
@@ -572,6 +574,7 @@ static __always_inline void charge_anyway(__u32 slot, __u32 kind, __u64 amount, 
 		ADD(counts->overrun[kind], 1);
 	}
 	note(proven ? GUARD_KILLED : GUARD_OVERRUN, slot, kind, amount, used, limit);
+	return proven != 0;
 }
 
 /* ---- the look */
@@ -686,6 +689,19 @@ static __noinline int refuse_closed(__u32 slot, __u32 blamed, __u32 kind, int de
 	return -EDQUOT;
 }
 
+/* The host's administrator: rdma_monitor, which destroys objects on closed files. */
+static __noinline int is_administrator(void)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	const struct cred *cred = BPF_CORE_READ(task, cred);
+	__u32 capabilities = 0;
+
+	bpf_probe_read_kernel(&capabilities, sizeof(capabilities),
+			      (const char *)cred +
+				      bpf_core_field_offset(struct cred, cap_effective));
+	return capabilities >> CAP_SYS_ADMIN & 1 && !BPF_CORE_READ(cred, user_ns, level);
+}
+
 /* Nothing may be done on this file, or by this tenant; *ret_closed says why. */
 static __always_inline int is_closed(struct guard_head *head, const struct file *file, __u32 slot,
 				     struct guard_closed *ret_closed)
@@ -695,7 +711,10 @@ static __always_inline int is_closed(struct guard_head *head, const struct file 
 
 	if (closed) {
 		*ret_closed = *closed;
-		return 1;
+		if (slot || !is_administrator())
+			return 1;
+		ret_closed->slot = GUARD_TENANTS;
+		return 0;
 	}
 	counts = slot ? counts_of(slot) : NULL;
 	if (!counts || *(volatile __u64 *)&counts->closed < GUARD_SHUT)
@@ -710,7 +729,7 @@ enum { NOT_THERE = 1 };
 
 static __always_inline int look(struct guard_command *command, int sleeps)
 {
-	struct header header;
+	struct uverbs_header header;
 	__u32 length = 0;
 	int result;
 
@@ -775,13 +794,13 @@ static __always_inline int on_ioctl(struct file *file, __u64 argument, int sleep
 SEC("lsm.s/file_ioctl")
 int BPF_PROG(g_ioctl, struct file *file, unsigned int request, unsigned long argument)
 {
-	return request == VERBS_IOCTL ? on_ioctl(file, argument, 1) : 0;
+	return request == UVERBS_IOCTL ? on_ioctl(file, argument, 1) : 0;
 }
 
 SEC("lsm/file_ioctl_compat")
 int BPF_PROG(g_ioctl_compat, struct file *file, unsigned int request, unsigned long argument)
 {
-	return request == VERBS_IOCTL ? on_ioctl(file, argument, 0) : 0;
+	return request == UVERBS_IOCTL ? on_ioctl(file, argument, 0) : 0;
 }
 
 /* ---- write() */
@@ -875,7 +894,7 @@ static __always_inline __u64 copy_of(const struct guard_command *command, __u64 
 	__u64 copy = attrs - offset_command_bundle;
 
 	return word_at(copy + offset_command_attributes) ==
-			       command->argument + sizeof(struct header) ?
+			       command->argument + sizeof(struct uverbs_header) ?
 		       copy :
 		       0;
 }
@@ -899,7 +918,7 @@ static __always_inline int has_changed(const struct guard_command *command, __u6
 static __always_inline __u64 bytes_told(const struct guard_command *command, __u64 attrs)
 {
 	__u64 copy = copy_of(command, attrs);
-	struct attribute attribute = {};
+	struct uverbs_attribute attribute = {};
 
 	if (!command->length_id || !copy)
 		return command->bytes;
@@ -969,8 +988,9 @@ static __always_inline void charge_reserved(const struct guard_head *head,
 	if (!bytes && !is_whole(uobject->object))
 		bytes = bytes_told(command, attrs); /* the kernel keeps no length */
 	if (bytes > charge->bytes)
-		charge_anyway(charge->slot, KIND_mr_bytes, bytes - charge->bytes,
-			      !head->trusting && is_longer(command, bytes) ? file_of(uobject) : 0);
+		charge->excess = charge_anyway(
+			charge->slot, KIND_mr_bytes, bytes - charge->bytes,
+			!head->trusting && is_longer(command, bytes) ? file_of(uobject) : 0);
 	else if (bytes < charge->bytes)
 		put(charge->slot, KIND_mr_bytes, -(__s64)(charge->bytes - bytes));
 	charge->bytes = bytes;
@@ -985,8 +1005,8 @@ static __always_inline void charge_unforeseen(struct ib_uobject *uobject, int pr
 
 	charge->bytes = charge->kind == KIND_mr ? region_bytes(uobject->object) : 0;
 	place_add_to(charge->slot, GUARD_OBJECTS, 1);
-	charge_anyway(charge->slot, charge->kind, 1, file);
-	charge_anyway(charge->slot, KIND_mr_bytes, charge->bytes, file);
+	charge->excess = charge_anyway(charge->slot, charge->kind, 1, file);
+	charge->excess |= charge_anyway(charge->slot, KIND_mr_bytes, charge->bytes, file);
 }
 
 SEC("fentry/rdma_alloc_commit_uobject")
@@ -1109,7 +1129,8 @@ int BPF_PROG(g_changed, struct ib_uobject *uobject, int mode)
 	/* What was reserved, or should have been, counts beside what there was before. */
 	counted = reserved || file ? reserved : before;
 	if (bytes > counted)
-		charge_anyway(charge->slot, KIND_mr_bytes, bytes - counted, file);
+		charge->excess |=
+			charge_anyway(charge->slot, KIND_mr_bytes, bytes - counted, file);
 	else
 		put(charge->slot, KIND_mr_bytes, (__s64)(bytes - counted));
 	if (reserved || file)
@@ -1258,24 +1279,46 @@ int g_adopt(struct bpf_iter__bpf_map_elem *ctx)
 	return 0;
 }
 
-/* Over the open files of all processes: prints who has one that is closed, and of which tenant's
- * doing, as a word. */
+/* Over the open files of all processes: prints each closed one (struct guard_holder). */
 SEC("iter/task_file")
 int g_holders(struct bpf_iter__task_file *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct file *file = ctx->file;
 	struct guard_head *head = the_head();
+	struct guard_holder holder = { .fd = ctx->fd };
 	struct guard_closed *closed;
-	__u64 holder;
 
 	if (!task || !file || !head || !is_uverbs(file))
 		return 0;
-	closed = closed_find(head, (__u64)file->private_data);
+	holder.file = (__u64)file->private_data;
+	closed = closed_find(head, holder.file);
 	if (!closed)
 		return 0;
-	holder = (__u64)(__u32)task->tgid << 32 | closed->slot;
+	holder.process = (__u32)task->tgid;
+	holder.slot = closed->slot;
 	bpf_seq_write(ctx->meta->seq, &holder, sizeof(holder));
+	return 0;
+}
+
+/* Over the charges: prints the objects over a limit (struct guard_excess). One that ends just
+ * now has a file or a handle that the loader does not find. */
+SEC("iter/bpf_map_elem")
+int g_excess(struct bpf_iter__bpf_map_elem *ctx)
+{
+	struct guard_charge *charge = ctx->value;
+	struct guard_excess excess = {};
+	struct ib_uobject *uobject;
+	__u64 *key = ctx->key;
+
+	if (!key || !charge || !charge->excess)
+		return 0;
+	uobject = (struct ib_uobject *)*key;
+	excess.file = file_of(uobject);
+	excess.type = type_number(BPF_CORE_READ(uobject, uapi_object));
+	excess.handle = (__u32)BPF_CORE_READ(uobject, id);
+	excess.driver = BPF_CORE_READ(uobject, context, device, ops.driver_id);
+	bpf_seq_write(ctx->meta->seq, &excess, sizeof(excess));
 	return 0;
 }
 

@@ -17,22 +17,20 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "monitor/excess.h"
 #include "monitor/guard.skel.h"
 #include "monitor/guards.h"
 #include "monitor/pins.h"
 #include "monitor/rows.h"
 
-#define CGROUPS "/sys/fs/cgroup"
-
 enum {
-	NAMES = 512,	      /* bytes, of security modules */
-	PATIENCE = 25,	      /* times that it is tended */
+	NAMES = 512,   /* bytes, of security modules */
+	PATIENCE = 25, /* times that it is tended */
 	OBJECTS_OF_THREAD = 4,
 	ADOPT_PASSES = 8,
 	LIST_PASSES = 4096,
-	REST = 4, /* times as long as it took to look for objects, */
+	REST = 4,	   /* times as long as it took to look for objects, */
 	THREADS_REST = 20, /* and for threads */
-	CGROUP_HANDLE = 0xfe, /* FILEID_KERNFS: the handle of a cgroup is its number */
 };
 
 /* In the order of attaching: ends before beginnings, and what refuses last. */
@@ -42,12 +40,12 @@ static const struct part {
 	bool compat;   /* on older kernels the other one is asked instead */
 	bool skipped;  /* now and then, see pins_misses */
 } parts[] = {
-	{ "g_destroy", GUARD_IOCTL, false, true },	{ "g_exit", GUARD_IOCTL, false, true },
-	{ "g_close", GUARD_IOCTL, false, false },	{ "g_changed", GUARD_IOCTL, false, true },
-	{ "g_exec", GUARD_IOCTL, false, true },
-	{ "g_ioctl_end", GUARD_IOCTL, false, true },	{ "g_commit", GUARD_IOCTL, false, true },
-	{ "g_write_end", GUARD_WRITE, false, true },	{ "g_write", GUARD_WRITE, false, false },
-	{ "g_ioctl_compat", GUARD_IOCTL, true, false }, { "g_ioctl", GUARD_IOCTL, false, false },
+	{ "g_destroy", GUARD_IOCTL, false, true }, { "g_exit", GUARD_IOCTL, false, true },
+	{ "g_close", GUARD_IOCTL, false, false },  { "g_changed", GUARD_IOCTL, false, true },
+	{ "g_exec", GUARD_IOCTL, false, true },	   { "g_ioctl_end", GUARD_IOCTL, false, true },
+	{ "g_commit", GUARD_IOCTL, false, true },  { "g_write_end", GUARD_WRITE, false, true },
+	{ "g_write", GUARD_WRITE, false, false },  { "g_ioctl_compat", GUARD_IOCTL, true, false },
+	{ "g_ioctl", GUARD_IOCTL, false, false },
 };
 enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
 
@@ -66,8 +64,8 @@ struct guardian {
 	struct guard_counts *counts;
 	struct guard_rule *rules;
 	struct monitor_head *monitor; /* of the accounting */
-	__u32 tried;	   /* ways that were tried, and not had */
-	unsigned patience; /* times until they are tried again */
+	__u32 tried;		      /* ways that were tried, and not had */
+	unsigned patience;	      /* times until they are tried again */
 	/* When all was last looked for: */
 	__u64 misses; /* of the programs */
 	__u64 epoch, seeded_ns;
@@ -287,6 +285,16 @@ static void offsets_write(struct guard *object, const struct ground *ground)
 static int attach(struct guardian *guardian, struct guard *object, const struct ground *ground,
 		  __u32 ways, char *problem, size_t size)
 {
+	const struct {
+		struct bpf_program *program;
+		const struct bpf_map *map; /* NULL: over the open files of all processes */
+	} iterators[] = {
+		{ object->progs.g_adopt, object->maps.objects },
+		{ object->progs.g_strays, object->maps.guard_charges },
+		{ object->progs.g_excess, object->maps.guard_charges },
+		{ object->progs.g_holders, NULL },
+	};
+	enum { ITERATORS = sizeof(iterators) / sizeof(iterators[0]) };
 	bool loaded[PARTS] = { false };
 	int result;
 
@@ -298,19 +306,12 @@ static int attach(struct guardian *guardian, struct guard *object, const struct 
 			    (!parts[i].compat || ground->asks_compat);
 		bpf_program__set_autoload(prog, loaded[i]);
 	}
-	bpf_program__set_autoload(object->progs.g_adopt, true);
-	bpf_program__set_autoload(object->progs.g_strays, true);
-	bpf_program__set_autoload(object->progs.g_holders, true);
+	for (unsigned i = 0; i < ITERATORS; i++)
+		bpf_program__set_autoload(iterators[i].program, true);
 	result = pins_load(object->obj, problem, size);
-	if (result == 0)
-		result = pins_iterator(guardian->directory, object->progs.g_adopt,
-				       object->maps.objects, problem, size);
-	if (result == 0)
-		result = pins_iterator(guardian->directory, object->progs.g_strays,
-				       object->maps.guard_charges, problem, size);
-	if (result == 0)
-		result = pins_iterator(guardian->directory, object->progs.g_holders, NULL, problem,
-				       size);
+	for (unsigned i = 0; i < ITERATORS && result == 0; i++)
+		result = pins_iterator(guardian->directory, iterators[i].program, iterators[i].map,
+				       problem, size);
 	for (unsigned i = 0; i < PARTS && result == 0; i++) {
 		struct bpf_link *link = NULL;
 
@@ -392,90 +393,35 @@ static bool is_crowded(const struct guardian *guardian)
 	       (__s64)guardian->head->most[GUARD_RUNNING] / 4;
 }
 
-/* Opened by its number; -errno when there is none any more. */
-static int cgroup_open(__u64 number)
+static struct tenancy tenancy_open(const struct guardian *guardian)
 {
-	union {
-		struct file_handle handle;
-		char room[sizeof(struct file_handle) + sizeof(number)];
-	} given = { .handle = { .handle_bytes = sizeof(number), .handle_type = CGROUP_HANDLE } };
-	int mount_point = open(CGROUPS, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd;
-
-	if (mount_point < 0)
-		return -errno;
-	memcpy(given.handle.f_handle, &number, sizeof(number));
-	fd = open_by_handle_at(mount_point, &given.handle, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		fd = -errno;
-	close(mount_point);
-	return fd;
+	return (struct tenancy){ guardian->head, guardian->rules,
+				 pins_open(guardian->directory, "guard_tenants") };
 }
 
-/* Where an open cgroup is, from the group on that rules begin in; "" if that is not known. */
-static void cgroup_path(const struct guardian *guardian, int fd, char ret_path[PATH_MAX])
+static void tenancy_close(const struct tenancy *tenancy)
 {
-	char link[64], path[PATH_MAX];
-	struct stat root;
-	ssize_t length;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	length = readlink(link, path, sizeof(path) - 1);
-	path[length > 0 ? length : 0] = '\0';
-	ret_path[0] = '\0';
-	if (!stat(CGROUPS, &root) && root.st_ino == guardian->head->root &&
-	    !strncmp(path, CGROUPS "/", sizeof(CGROUPS)))
-		strcpy(ret_path, path + sizeof(CGROUPS) - 1);
-}
-
-/* The tenant of the nearest cgroup above that has one; 0: none. As in the kernel. */
-static __u32 cgroup_tenant(const struct guardian *guardian, int tenants, __u64 number)
-{
-	__u32 rules = guardian->head->rules, slot = 0;
-	const struct guard_rule *rule =
-		guardian->rules + (rules & GUARD_RULES_HALF ? GUARD_RULES : 0);
-	int fd = cgroup_open(number), parent;
-	char path[PATH_MAX] = "", *slash;
-	struct stat status;
-	__u64 last = 0;
-
-	if (fd >= 0)
-		cgroup_path(guardian, fd, path);
-	while (fd >= 0 && !fstat(fd, &status)) {
-		__u64 inode = status.st_ino;
-
-		if (inode == last || !bpf_map_lookup_elem(tenants, &inode, &slot) ||
-		    monitor_guard_rules_name(rule, rules & ~GUARD_RULES_HALF, path, &slot))
-			break;
-		last = inode;
-		parent = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		close(fd);
-		fd = parent;
-		slash = strrchr(path, '/');
-		if (slash)
-			*slash = '\0';
-	}
-	if (fd >= 0)
-		close(fd);
-	return slot;
+	if (tenancy->tenants >= 0)
+		close(tenancy->tenants);
 }
 
 struct adoption {
-	const struct guardian *guardian;
-	int tenants, tenancies; /* the maps */
-	unsigned unknown;	/* cgroups of which it was not known whose they are */
+	struct tenancy tenancy;
+	int tenancies;	  /* the map */
+	unsigned unknown; /* cgroups of which it was not known whose they are */
 };
 
-/* Whose a cgroup is that somebody made an object in. */
-static void tenancy_write(void *closure, __u64 cgroup)
+/* Decides whose a cgroup is in which somebody made an object. */
+static void tenancy_write(void *closure, const void *record)
 {
 	struct adoption *adoption = closure;
-	struct guard_tenancy tenancy = { .epoch = adoption->guardian->head->epoch }, known;
+	__u64 epoch = adoption->tenancy.head->epoch, cgroup = *(const __u64 *)record;
+	struct guard_tenancy tenancy = { .epoch = epoch }, known;
 
 	adoption->unknown++;
-	if (!bpf_map_lookup_elem(adoption->tenancies, &cgroup, &known) &&
-	    known.epoch == tenancy.epoch)
+	if (!bpf_map_lookup_elem(adoption->tenancies, &cgroup, &known) && known.epoch == epoch)
 		return;
-	tenancy.slot = cgroup_tenant(adoption->guardian, adoption->tenants, cgroup);
+	tenancy.slot = tenancy_of_cgroup(&adoption->tenancy, cgroup);
 	bpf_map_update_elem(adoption->tenancies, &cgroup, &tenancy, BPF_ANY);
 }
 
@@ -483,20 +429,19 @@ static void tenancy_write(void *closure, __u64 cgroup)
 static bool adopt(const struct guardian *guardian)
 {
 	struct adoption adoption = {
-		.guardian = guardian,
-		.tenants = pins_open(guardian->directory, "guard_tenants"),
+		.tenancy = tenancy_open(guardian),
 		.tenancies = pins_open(guardian->directory, "guard_tenancies"),
 		.unknown = 1,
 	};
 
 	for (unsigned pass = 0; pass < ADOPT_PASSES && adoption.unknown; pass++) {
 		adoption.unknown = 0;
-		if (adoption.tenants < 0 || adoption.tenancies < 0 ||
-		    pins_iterate(guardian->directory, "g_adopt", tenancy_write, &adoption) < 0)
+		if (adoption.tenancy.tenants < 0 || adoption.tenancies < 0 ||
+		    pins_iterate(guardian->directory, "g_adopt", sizeof(__u64), tenancy_write,
+				 &adoption) < 0)
 			adoption.unknown = 1;
 	}
-	if (adoption.tenants >= 0)
-		close(adoption.tenants);
+	tenancy_close(&adoption.tenancy);
 	if (adoption.tenancies >= 0)
 		close(adoption.tenancies);
 	return !adoption.unknown;
@@ -510,7 +455,7 @@ static bool list(const struct guardian *guardian)
 
 	for (unsigned pass = 0; pass < LIST_PASSES; pass++) {
 		__atomic_store_n(&monitor->seed_unfinished, 0, __ATOMIC_SEQ_CST);
-		if (pins_iterate(guardian->directory, "seed", NULL, NULL) < 0)
+		if (pins_iterate(guardian->directory, "seed", sizeof(__u64), NULL, NULL) < 0)
 			return false;
 		if (!__atomic_load_n(&monitor->seed_unfinished, __ATOMIC_SEQ_CST))
 			return __atomic_load_n(&monitor->lost_objects, __ATOMIC_SEQ_CST) == lost;
@@ -531,9 +476,10 @@ struct strays {
 };
 
 /* As in the kernel, whoever deletes the key has the rest to do. */
-static void stray_remove(void *closure, __u64 address)
+static void stray_remove(void *closure, const void *record)
 {
 	const struct strays *strays = closure;
+	__u64 address = *(const __u64 *)record;
 	struct guard_charge charge;
 	struct guard_counts *counts;
 
@@ -652,7 +598,8 @@ static void count_anew(struct guardian *guardian)
 	complete &= adopt(guardian);
 	/* A charge without an object is stale; unless there was no room for objects. */
 	if (complete && !guardian->monitor->lost_objects)
-		pins_iterate_twice(guardian->directory, "g_strays", stray_remove, &strays);
+		pins_iterate_twice(guardian->directory, "g_strays", sizeof(__u64), stray_remove,
+				   &strays);
 	for (unsigned slot = 0; slot < GUARD_TENANTS && complete; slot++)
 		afloat_settle(guardian, slot, &afloat[slot]);
 	__atomic_store_n(&guardian->head->incomplete, (__u64)!complete, __ATOMIC_SEQ_CST);
@@ -661,51 +608,17 @@ static void count_anew(struct guardian *guardian)
 	close(strays.charges);
 }
 
-/* ---- files that are closed */
-
-/* The tenant of a process: by the cgroup that it is in now; 0: of none. */
-static __u32 process_tenant(const struct guardian *guardian, int tenants, pid_t pid)
+/* Of files that are closed: see excess.h. */
+static void excess_tend(struct guardian *guardian)
 {
-	char path[PATH_MAX], line[PATH_MAX] = "";
-	struct stat status;
-	FILE *file;
+	struct tenancy tenancy;
 
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file) && strncmp(line, "0::", 3) != 0)
-		line[0] = '\0';
-	if (file)
-		fclose(file);
-	line[strcspn(line, "\n")] = '\0';
-	if (!line[0] || snprintf(path, sizeof(path), CGROUPS "%s", line + 3) >= (int)sizeof(path) ||
-	    stat(path, &status))
-		return 0;
-	return cgroup_tenant(guardian, tenants, status.st_ino);
-}
-
-/* Only of the tenant by which the file was closed: to others it was passed. */
-static void holder_end(void *closure, __u64 word)
-{
-	const struct guardian *guardian = closure;
-	pid_t pid = (pid_t)(word >> 32);
-	__u32 slot = (__u32)word;
-	int tenants = pins_open(guardian->directory, "guard_tenants");
-	int process = (int)syscall(SYS_pidfd_open, pid, 0);
-
-	if (tenants >= 0 && process >= 0 && process_tenant(guardian, tenants, pid) == slot &&
-	    !syscall(SYS_pidfd_send_signal, process, SIGKILL, NULL, 0) && slot < GUARD_TENANTS)
-		__atomic_fetch_add(&guardian->counts[slot].killed, 1, __ATOMIC_SEQ_CST);
-	if (process >= 0)
-		close(process);
-	if (tenants >= 0)
-		close(tenants);
-}
-
-/* An object over a limit lives as long as anybody has its file. */
-static void holders_end(struct guardian *guardian)
-{
-	if (__atomic_load_n(&guardian->head->closed, __ATOMIC_RELAXED))
-		pins_iterate_twice(guardian->directory, "g_holders", holder_end, guardian);
+	if (!__atomic_load_n(&guardian->head->closed, __ATOMIC_RELAXED))
+		return;
+	tenancy = tenancy_open(guardian);
+	if (tenancy.tenants >= 0)
+		excess_end(guardian->directory, &tenancy, guardian->counts);
+	tenancy_close(&tenancy);
 }
 
 /* With the accounting, which looks often while calls may be under way that began before
@@ -761,7 +674,7 @@ bool guardian_tend(struct guardian *guardian, const struct ground_wish *wish)
 		head->problem[0] = '\0';
 	__atomic_store_n(&head->armed, head->ways != 0, __ATOMIC_SEQ_CST);
 	if (head->armed)
-		holders_end(guardian);
+		excess_tend(guardian);
 	if (head->armed && is_due(guardian))
 		count_anew(guardian);
 	else if (is_crowded(guardian) && pins_now_ns() > guardian->threads_rest_ns)

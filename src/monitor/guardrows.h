@@ -16,7 +16,7 @@
 #define GUARD_UNLIMITED (~0ull)
 
 enum {
-	GUARD_VERSION = 2,
+	GUARD_VERSION = 3,
 	GUARD_TENANTS = 2048, /* slots, more than a policy has tenants; the first is nobody's */
 	GUARD_CGROUPS = 16384,
 	GUARD_RULES = 4096,  /* match lines that have a cgroup and nothing else */
@@ -151,7 +151,8 @@ struct guard_tenancy {
 struct guard_charge {
 	__u64 bytes; /* of a memory region */
 	__u32 slot;
-	__u32 kind;
+	__u16 kind;
+	__u16 excess; /* not 0: made over a limit by a changed command; the loader destroys it */
 };
 
 /* Map guard_closed: a file's address, as uverbs knows it -> why nothing is carried out on it any
@@ -161,6 +162,23 @@ struct guard_closed {
 	__u64 context;
 	__u32 slot; /* of the tenant that got over a limit by a changed command */
 	__u32 kind; /* of the limit */
+};
+
+/* What the iterator g_holders prints: a process that has a closed file open. */
+struct guard_holder {
+	__u64 file; /* as in guard_closed */
+	__u32 process, fd;
+	__u32 slot; /* of the tenant to blame */
+	__u32 unused[3];
+};
+
+/* What the iterator g_excess prints: an object over a limit. */
+struct guard_excess {
+	__u64 file;
+	__u32 type; /* enum uverbs_type */
+	__u32 handle;
+	__u32 driver; /* enum rdma_driver_id */
+	__u32 unused[3];
 };
 
 enum guard_state {

@@ -10,6 +10,8 @@
 
 #include <linux/types.h>
 
+#include "monitor/uverbs.h"
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct list_head {
@@ -43,8 +45,18 @@ typedef struct {
 	__u32 val;
 } kuid_t;
 
+struct user_namespace {
+	int level;
+};
+
+typedef struct {
+	__u32 cap[2]; /* one word of 64 bits on newer kernels, with the same bits */
+} kernel_cap_t;
+
 struct cred {
 	kuid_t uid;
+	kernel_cap_t cap_effective;
+	struct user_namespace *user_ns;
 };
 
 struct thread_info {
@@ -67,7 +79,14 @@ struct file {
 	void *private_data;
 };
 
+enum rdma_driver_id { RDMA_DRIVER_UNKNOWN };
+
+struct ib_device_ops {
+	enum rdma_driver_id driver_id;
+};
+
 struct ib_device {
+	struct ib_device_ops ops;
 	char name[64];
 	__u32 index;
 };
@@ -87,6 +106,7 @@ struct ib_uobject {
 	struct ib_ucontext *context;
 	void *object;
 	struct list_head list;
+	int id;
 	const void *uapi_object;
 };
 
@@ -137,26 +157,6 @@ struct bpf_iter__bpf_map_elem {
 };
 
 #pragma clang attribute pop
-
-/* The user interface's numbers of object types (rdma_user_ioctl_cmds.h). */
-enum uverbs_type {
-	UVERBS_DEVICE,
-	UVERBS_PD,
-	UVERBS_COMP_CHANNEL,
-	UVERBS_CQ,
-	UVERBS_QP,
-	UVERBS_SRQ,
-	UVERBS_AH,
-	UVERBS_MR,
-	UVERBS_MW,
-	UVERBS_FLOW,
-	UVERBS_XRCD,
-	UVERBS_RWQ_TABLE,
-	UVERBS_WQ,
-	UVERBS_FLOW_ACTION,
-	UVERBS_DM,
-	UVERBS_DRIVER = 0x1000, /* and above: a driver's own */
-};
 
 enum { LOOKUP_WRITE = 1 };	 /* enum rdma_lookup_mode */
 enum { CG_HANDLE = 0 };		 /* enum rdmacg_resource_type: a context */

@@ -321,7 +321,7 @@ static int seed(struct loader *loader, char *problem, size_t size)
 		int result;
 
 		__atomic_store_n(&loader->head->seed_unfinished, 0, __ATOMIC_SEQ_CST);
-		result = pins_iterate(loader->directory, "seed", NULL, NULL);
+		result = pins_iterate(loader->directory, "seed", sizeof(__u64), NULL, NULL);
 		if (result < 0)
 			return pins_fail(result, problem, size,
 					 "what is there cannot be listed: %s", strerror(-result));
@@ -338,9 +338,10 @@ struct ghosts {
 
 /* An object whose end was not seen; only a gap in the watching leaves any. In the kernel, since
  * here another object could come to be there between a look at it and its removal. */
-static void ghost_remove(void *closure, __u64 address)
+static void ghost_remove(void *closure, const void *record)
 {
 	struct ghosts *ghosts = closure;
+	__u64 address = *(const __u64 *)record;
 	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = &address, .ctx_size_in = sizeof(address));
 
 	if (!bpf_prog_test_run_opts(ghosts->bury, &run) && run.retval)
@@ -406,7 +407,8 @@ static int reconcile(struct loader *loader, char *problem, size_t size)
 		result = pins_fail(-ENOENT, problem, size, "%s: something is missing",
 				   loader->directory);
 	if (result == 0) {
-		pins_iterate_twice(loader->directory, "ghosts", ghost_remove, &ghosts);
+		pins_iterate_twice(loader->directory, "ghosts", sizeof(__u64), ghost_remove,
+				   &ghosts);
 		/* Another object may be where one of them was. */
 		if (ghosts.removed)
 			result = seed(loader, problem, size);

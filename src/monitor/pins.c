@@ -244,11 +244,10 @@ int pins_iterator(const char *directory, struct bpf_program *prog, const struct 
 	return result;
 }
 
-int pins_iterate(const char *directory, const char *name, void (*each)(void *closure, __u64 word),
+int pins_iterate(const char *directory, const char *name, size_t size, pins_each *each,
 		 void *closure)
 {
-	char path[PATH_MAX];
-	__u64 words[512];
+	char path[PATH_MAX], page[4096];
 	ssize_t length;
 	int fd;
 
@@ -256,56 +255,58 @@ int pins_iterate(const char *directory, const char *name, void (*each)(void *clo
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	while ((length = read(fd, words, sizeof(words))) > 0)
-		for (size_t i = 0; each && i < (size_t)length / sizeof(words[0]); i++)
-			each(closure, words[i]);
+	while ((length = read(fd, page, sizeof(page))) > 0)
+		for (size_t at = 0; each && at + size <= (size_t)length; at += size)
+			each(closure, page + at);
 	if (length < 0)
 		length = -errno;
 	close(fd);
 	return (int)length;
 }
 
-struct words {
-	__u64 *word;
-	size_t count, room;
+struct records {
+	char *record;
+	size_t size, count, room;
 };
 
-static void words_add(void *closure, __u64 word)
+static void records_add(void *closure, const void *record)
 {
-	struct words *words = closure;
+	struct records *records = closure;
 
-	if (words->count == words->room) {
-		size_t room = words->room ? 2 * words->room : 1024;
-		__u64 *grown = realloc(words->word, room * sizeof(*grown));
+	if (records->count == records->room) {
+		size_t room = records->room ? 2 * records->room : 1024;
+		char *grown = realloc(records->record, room * records->size);
 
 		if (!grown)
 			return;
-		words->word = grown;
-		words->room = room;
+		records->record = grown;
+		records->room = room;
 	}
-	words->word[words->count++] = word;
+	memcpy(records->record + records->count++ * records->size, record, records->size);
 }
 
-void pins_iterate_twice(const char *directory, const char *name,
-			void (*each)(void *closure, __u64 word), void *closure)
+void pins_iterate_twice(const char *directory, const char *name, size_t size, pins_each *each,
+			void *closure)
 {
 	struct timespec moment = { 0, MOMENT_MS * 1000000l };
-	struct words first = { 0 }, second = { 0 };
+	struct records first = { .size = size }, second = { .size = size };
 	size_t at = 0;
 
-	pins_iterate(directory, name, words_add, &first);
+	pins_iterate(directory, name, size, records_add, &first);
 	if (first.count) {
 		nanosleep(&moment, NULL);
-		pins_iterate(directory, name, words_add, &second);
+		pins_iterate(directory, name, size, records_add, &second);
 	}
 	/* Both come in the table's order. */
 	for (size_t i = 0; i < second.count; i++) {
+		const char *record = second.record + i * size;
+
 		for (size_t j = 0; j < first.count; j++, at++)
-			if (first.word[at % first.count] == second.word[i]) {
-				each(closure, second.word[i]);
+			if (!memcmp(first.record + at % first.count * size, record, size)) {
+				each(closure, record);
 				break;
 			}
 	}
-	free(first.word);
-	free(second.word);
+	free(first.record);
+	free(second.record);
 }

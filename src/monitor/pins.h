@@ -70,11 +70,14 @@ int pins_program(const char *directory, struct bpf_program *prog, char *problem,
 /* An iterator, of tasks' files or (map) of a map; runs when it is read, to its end. */
 int pins_iterator(const char *directory, struct bpf_program *prog, const struct bpf_map *map,
 		  char *problem, size_t size);
-int pins_iterate(const char *directory, const char *name, void (*each)(void *closure, __u64 word),
+
+/* What an iterator prints is records of one size, of which a page holds a whole number. */
+typedef void pins_each(void *closure, const void *record);
+int pins_iterate(const char *directory, const char *name, size_t size, pins_each *each,
 		 void *closure);
 
-/* The words that an iterator prints now and again a moment later. */
-void pins_iterate_twice(const char *directory, const char *name,
-			void (*each)(void *closure, __u64 word), void *closure);
+/* The records that an iterator prints now and again a moment later. */
+void pins_iterate_twice(const char *directory, const char *name, size_t size, pins_each *each,
+			void *closure);
 
 #endif

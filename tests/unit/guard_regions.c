@@ -22,8 +22,8 @@ static struct ib_uobject uobject, other_uobject;
 
 /* The command, as a program writes it: the old one inside the ioctl. */
 static struct {
-	struct header header;
-	struct attribute attribute[2];
+	struct uverbs_header header;
+	struct uverbs_attribute attribute[2];
 } call;
 static struct {
 	__u64 response;
@@ -60,15 +60,15 @@ static void limit_set(__u64 bytes)
 static int command_look(__u32 number, const void *body)
 {
 	call.header =
-		(struct header){ .object = UVERBS_DEVICE, .method = INVOKE_WRITE, .attributes = 2 };
-	call.attribute[0] = (struct attribute){ .id = 2, .data = number };
-	call.attribute[1] = (struct attribute){ .id = 0, .data = (__u64)body };
-	return g_ioctl(&file, VERBS_IOCTL, (unsigned long)&call);
+		(struct uverbs_header){ .object = UVERBS_DEVICE, .method = INVOKE_WRITE, .attributes = 2 };
+	call.attribute[0] = (struct uverbs_attribute){ .id = 2, .data = number };
+	call.attribute[1] = (struct uverbs_attribute){ .id = 0, .data = (__u64)body };
+	return g_ioctl(&file, UVERBS_IOCTL, (unsigned long)&call);
 }
 
 static void command_end(long result)
 {
-	g_ioctl_end(&file, VERBS_IOCTL, (unsigned long)&call, result);
+	g_ioctl_end(&file, UVERBS_IOCTL, (unsigned long)&call, result);
 }
 
 static int rereg_look(__u32 flags, __u64 length)
