@@ -19,7 +19,6 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 enum {
 	ROWS_OF_PROCESS = 32, /* devices times cgroups */
 	SEED_STEP = 512,      /* objects of one file in one pass */
-	BEING_MADE_NS = 20000000,
 };
 
 struct row_key {
@@ -365,24 +364,10 @@ static __always_inline void object_remove(__u64 address)
 	row_may_go(row, object.row);
 }
 
-struct what {
-	__u32 type;
-	const void *hardware; /* the driver's part: struct ib_qp and so on */
-	__u64 file;
-};
-
 static __always_inline struct what what_direct(const struct ib_uobject *uobject)
 {
 	return (struct what){ type_number(uobject->uapi_object), uobject->object,
 			      (__u64)uobject->ufile };
-}
-
-static __always_inline struct what what_copied(const struct ib_uobject *uobject)
-{
-	const void *api = BPF_CORE_READ(uobject, uapi_object);
-
-	return (struct what){ type_number(api), BPF_CORE_READ(uobject, object),
-			      (__u64)BPF_CORE_READ(uobject, ufile) };
 }
 
 static __always_inline void describe(struct what what, const struct monitor_object *announced,
@@ -454,29 +439,6 @@ static __always_inline int plain_add(__u64 address, __u16 counter, struct maker 
 	return object_add(address, &object, NULL, how);
 }
 
-/* Whether an address is still what it was taken for. */
-static __always_inline int is_alive(__u64 address, const struct monitor_object *object)
-{
-	const struct ib_uobject *uobject = (const struct ib_uobject *)address;
-	struct what what;
-	__u64 list, next;
-
-	if (object->counter == KIND_ctx) {
-		__u64 context = address - bpf_core_field_offset(struct ib_ucontext, cg_obj);
-		__u64 file = (__u64)BPF_CORE_READ((struct ib_ucontext *)context, ufile);
-
-		return word_at(file + offset_file_ucontext) == context;
-	}
-	if (object->counter == KIND_cm_id)
-		return word_at(word_at(address + offset_cm_id_context) + offset_ucm_cm_id) ==
-		       address;
-	what = what_copied(uobject);
-	list = address + bpf_core_field_offset(struct ib_uobject, list);
-	next = word_at(list);
-	return next != list && (__u16)what.type == object->type && what.file == object->file &&
-	       word_at(next + bpf_core_field_offset(struct list_head, prev)) == list;
-}
-
 /* ---- the hooks: what is done; each is attached in one of two ways below */
 
 /* An object that could not be destroyed is still there. Files are destroyed twice. */
@@ -530,6 +492,14 @@ static __always_inline int on_depths(__u64 uobject, __u32 send, __u32 receive)
 	return 0;
 }
 
+/* An object that is a file of its own, as completion channels are, is closed: on_destroy follows,
+ * or was long before, with the context. */
+static __always_inline int on_released(__u64 uobject)
+{
+	object_remove(uobject);
+	return 0;
+}
+
 /* It may be gone already, with its device. */
 static __always_inline int on_context_made(__u64 attrs, int result)
 {
@@ -548,7 +518,7 @@ static __always_inline int on_context_made(__u64 attrs, int result)
 	return 0;
 }
 
-static __always_inline int on_context_gone(__u64 charge, int type)
+static __always_inline int on_uncharged(__u64 charge, int type)
 {
 	if (type == CG_HANDLE)
 		object_remove(charge);
@@ -632,9 +602,15 @@ int BPF_PROG(f_context_made, void *attrs, int result)
 }
 
 SEC("fentry/ib_rdmacg_uncharge")
-int BPF_PROG(f_context_gone, void *charge, void *device, int type)
+int BPF_PROG(f_uncharged, void *charge, void *device, int type)
 {
-	return on_context_gone((__u64)charge, type);
+	return on_uncharged((__u64)charge, type);
+}
+
+SEC("fentry/uverbs_uobject_fd_release")
+int BPF_PROG(f_released, void *inode, struct file *file)
+{
+	return on_released((__u64)file->private_data);
 }
 
 SEC("fexit/rdma_create_user_id")
@@ -753,9 +729,17 @@ int BPF_KRETPROBE(k_context_made, int result)
 }
 
 SEC("kprobe/ib_rdmacg_uncharge")
-int BPF_KPROBE(k_context_gone, void *charge, void *device, int type)
+int BPF_KPROBE(k_uncharged, void *charge, void *device, int type)
 {
-	return on_context_gone((__u64)charge, type);
+	if (type == CG_OBJECT) /* it is destroyed: k_destroy, or f_destroy, may be skipped */
+		object_remove(uobject_of_charge((__u64)charge));
+	return on_uncharged((__u64)charge, type);
+}
+
+SEC("kprobe/uverbs_uobject_fd_release")
+int BPF_KPROBE(k_released, void *inode, struct file *file)
+{
+	return on_released((__u64)BPF_CORE_READ(file, private_data));
 }
 
 SEC("kretprobe/rdma_create_user_id")

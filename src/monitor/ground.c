@@ -5,10 +5,12 @@
 #include <bpf/btf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -99,6 +101,31 @@ static int symbols_read(struct ground *ground, char *problem, size_t size)
 		symbol_parse(ground, line);
 	fclose(symbols);
 	return 0;
+}
+
+/* ---- the kernel's file systems */
+
+int ground_file(const char *system, const char *mount_point, const char *name)
+{
+	char path[PATH_MAX];
+	int fd, context, mounted = -1;
+
+	snprintf(path, sizeof(path), "%s/%s", mount_point, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	context = fsopen(system, FSOPEN_CLOEXEC);
+	if (context >= 0 && !fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
+		mounted = fsmount(context, FSMOUNT_CLOEXEC, 0);
+	if (mounted >= 0)
+		fd = openat(mounted, name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		fd = -errno;
+	if (mounted >= 0)
+		close(mounted);
+	if (context >= 0)
+		close(context);
+	return fd;
 }
 
 /* ---- modules */
@@ -247,6 +274,25 @@ static int member_offset(const struct types *types, const char *structure, const
 	return type ? member_within(btf, type, member) : -ENOENT;
 }
 
+/* As the kernel was booted, "none voluntary (full) lazy"; or, if it has no choice, as it was
+ * built. */
+static bool is_preempted(void)
+{
+	char modes[64] = "";
+	struct utsname name;
+	int fd = ground_file("debugfs", "/sys/kernel/debug", "sched/preempt");
+
+	if (fd >= 0) {
+		ssize_t length = read(fd, modes, sizeof(modes) - 1);
+
+		modes[length > 0 ? length : 0] = '\0';
+		close(fd);
+	}
+	if (modes[0])
+		return strstr(modes, "(full)") || strstr(modes, "(lazy)");
+	return !uname(&name) && strstr(name.version, "PREEMPT");
+}
+
 static bool kernel_is_5_10(void)
 {
 	struct utsname name;
@@ -311,6 +357,11 @@ static int try_kprobe(struct ground *ground, struct types *types, const struct g
 	ground->allocates = type_among(types->kernel, 1, "bpf_mem_alloc", BTF_KIND_STRUCT);
 	ground->asks_compat =
 		type_among(types->kernel, 1, "bpf_lsm_file_ioctl_compat", BTF_KIND_FUNC);
+	/* Before 6.14 (struct fprobe_hlist), the return of a function is skipped if too many
+	 * threads are in it, and that is not counted. */
+	ground->preempts = type_among(types->kernel, 1, "fprobe_hlist", BTF_KIND_STRUCT) &&
+			   is_preempted() && ground->hook[MONITOR_HOOK_uncharged].address &&
+			   ground->hook[MONITOR_HOOK_released].address;
 	types_of_modules(types, ground);
 	return offsets_find(ground, types, problem, size);
 }

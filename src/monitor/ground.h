@@ -34,9 +34,12 @@ struct ground {
 	struct ground_function hook[MONITOR_HOOKS];
 	struct ground_function uverbs_fops[2], ucm_fops;
 	__u32 offset[GROUND_OFFSETS];
-	bool iterates;		     /* what is there can be listed: needs the kernel's own types */
-	bool allocates;		     /* a table may grow from a traced function (since 6.1) */
-	bool asks_compat;	     /* security modules are asked about 32-bit ioctls apart */
+	bool iterates;	  /* what is there can be listed: needs the kernel's own types */
+	bool allocates;	  /* a table may grow from a traced function (since 6.1) */
+	bool asks_compat; /* security modules are asked about 32-bit ioctls apart */
+	/* Threads are preempted in the kernel. There it skips programs of fentry and fexit (see
+	 * pins_misses), but none of kprobes, which it runs with preemption disabled. */
+	bool preempts;
 	char shortfall[GROUND_TEXT]; /* why it is not a better mode; "" for the best */
 };
 
@@ -51,6 +54,9 @@ struct ground_wish {
  */
 int ground_survey(struct ground *ret_ground, const struct ground_wish *wish, char *problem,
 		  size_t size);
+
+/* A file of one of the kernel's file systems, which need not be mounted: a descriptor, or -errno. */
+int ground_file(const char *system, const char *mount_point, const char *name);
 
 /* Whether we may at all: 0 or -EPERM with a sentence. */
 int ground_rights(char *problem, size_t size);

@@ -14,9 +14,10 @@
  * lives on if others have its file open, too. So that file is closed: nothing is carried out on
  * it any more, and who of the tenant has it is ended.
  *
- * Kernels that can be preempted skip a program of fentry or fexit now and then, but none of
- * LSM. So that what is skipped lets nobody have more, a reservation whose end was not seen
- * "floats": it counts until the loader has looked for what became of it.
+ * Kernels that can be preempted skip a program of fentry or fexit now and then, but none of LSM
+ * or of kprobes; so there kprobes do the same (k_...). What is skipped all the same lets nobody
+ * have more: a reservation whose end was not seen "floats", that is, it counts until the loader
+ * has looked for what became of it.
  *
  * No table that is full lets anything pass. The place of a charge is reserved with the object,
  * and without one the object is refused. What cannot be refused and finds no place floats, too.
@@ -971,11 +972,29 @@ static __always_inline int is_longer(const struct guard_command *command, __u64 
 	return command->sized && bytes > command->bytes;
 }
 
+/* An object that the kernel is at. As in accounting.bpf.c, it is read in two ways. */
+struct made {
+	__u64 address, file;
+	const void *hardware; /* the driver's part */
+	__u32 type;
+};
+
+static __always_inline struct made made_direct(const struct ib_uobject *uobject)
+{
+	return (struct made){ (__u64)uobject, (__u64)uobject->ufile, uobject->object,
+			      type_number(uobject->uapi_object) };
+}
+
+static __always_inline struct made made_copied(const struct ib_uobject *uobject)
+{
+	return (struct made){ (__u64)uobject, file_of(uobject), BPF_CORE_READ(uobject, object),
+			      type_number(BPF_CORE_READ(uobject, uapi_object)) };
+}
+
 /* What was reserved is made: charges it, with the bytes that it really has. */
 static __always_inline void charge_reserved(const struct guard_head *head,
-					    struct guard_command *command,
-					    struct ib_uobject *uobject, __u64 attrs,
-					    struct guard_charge *charge)
+					    struct guard_command *command, struct made made,
+					    __u64 attrs, struct guard_charge *charge)
 {
 	__u64 bytes;
 
@@ -984,13 +1003,13 @@ static __always_inline void charge_reserved(const struct guard_head *head,
 		put(charge->slot, KIND_mr, 1);
 	if (charge->kind != KIND_mr)
 		return;
-	bytes = region_bytes(uobject->object);
-	if (!bytes && !is_whole(uobject->object))
+	bytes = region_bytes(made.hardware);
+	if (!bytes && !is_whole(made.hardware))
 		bytes = bytes_told(command, attrs); /* the kernel keeps no length */
 	if (bytes > charge->bytes)
 		charge->excess = charge_anyway(
 			charge->slot, KIND_mr_bytes, bytes - charge->bytes,
-			!head->trusting && is_longer(command, bytes) ? file_of(uobject) : 0);
+			!head->trusting && is_longer(command, bytes) ? made.file : 0);
 	else if (bytes < charge->bytes)
 		put(charge->slot, KIND_mr_bytes, -(__s64)(charge->bytes - bytes));
 	charge->bytes = bytes;
@@ -998,29 +1017,25 @@ static __always_inline void charge_reserved(const struct guard_head *head,
 
 /* Something is made that was not reserved: by a way that is not guarded, by a method that
  * nobody knows, or by a command that changed after the look. */
-static __always_inline void charge_unforeseen(struct ib_uobject *uobject, int proven,
+static __always_inline void charge_unforeseen(struct made made, int proven,
 					      struct guard_charge *charge)
 {
-	__u64 file = proven ? file_of(uobject) : 0;
+	__u64 file = proven ? made.file : 0;
 
-	charge->bytes = charge->kind == KIND_mr ? region_bytes(uobject->object) : 0;
+	charge->bytes = charge->kind == KIND_mr ? region_bytes(made.hardware) : 0;
 	place_add_to(charge->slot, GUARD_OBJECTS, 1);
 	charge->excess = charge_anyway(charge->slot, charge->kind, 1, file);
 	charge->excess |= charge_anyway(charge->slot, KIND_mr_bytes, charge->bytes, file);
 }
 
-SEC("fentry/rdma_alloc_commit_uobject")
-int BPF_PROG(g_commit, struct ib_uobject *uobject, void *attrs)
+static __always_inline int on_commit(struct guard_head *head, struct made made, __u64 attrs)
 {
-	struct guard_head *head = the_head();
 	__u32 thread = (__u32)bpf_get_current_pid_tgid();
 	struct guard_charge charge = {};
 	struct guard_command *command;
 	int slot;
 
-	if (!is_armed(head))
-		return 0;
-	charge.kind = counter_of(type_number(uobject->uapi_object));
+	charge.kind = counter_of(made.type);
 	if (charge.kind >= KIND_COUNT)
 		return 0;
 	command = bpf_map_lookup_elem(&guard_commands, &thread);
@@ -1031,19 +1046,35 @@ int BPF_PROG(g_commit, struct ib_uobject *uobject, void *attrs)
 		if (slot <= 0)
 			return 0;
 		charge.slot = (__u32)slot;
-		charge_unforeseen(uobject, 0, &charge);
+		charge_unforeseen(made, 0, &charge);
 	} else if (is_for(command, charge.kind)) {
 		charge.slot = command->slot;
-		charge_reserved(head, command, uobject, (__u64)attrs, &charge);
+		charge_reserved(head, command, made, attrs, &charge);
 		command->state = GUARD_LOOKED;
 	} else {
 		charge.slot = command->slot;
-		charge_unforeseen(
-			uobject, !head->trusting && has_changed(command, (__u64)attrs, charge.kind),
-			&charge);
+		charge_unforeseen(made,
+				  !head->trusting && has_changed(command, attrs, charge.kind),
+				  &charge);
 	}
-	charge_keep((__u64)uobject, &charge);
+	charge_keep(made.address, &charge);
 	return 0;
+}
+
+SEC("fentry/rdma_alloc_commit_uobject")
+int BPF_PROG(g_commit, struct ib_uobject *uobject, void *attrs)
+{
+	struct guard_head *head = the_head();
+
+	return is_armed(head) ? on_commit(head, made_direct(uobject), (__u64)attrs) : 0;
+}
+
+SEC("kprobe/rdma_alloc_commit_uobject")
+int BPF_KPROBE(k_commit, struct ib_uobject *uobject, void *attrs)
+{
+	struct guard_head *head = the_head();
+
+	return is_armed(head) ? on_commit(head, made_copied(uobject), (__u64)attrs) : 0;
 }
 
 /* A region goes that another one is just taking the place of. */
@@ -1073,6 +1104,27 @@ int BPF_PROG(g_destroy, struct ib_uobject *uobject, int reason, void *attrs, int
 	return 0;
 }
 
+/* The kernel takes a destroyed object off its cgroup: all but those that are files of their own. */
+SEC("kprobe/ib_rdmacg_uncharge")
+int BPF_KPROBE(k_destroy, void *charge, void *device, int type)
+{
+	__u64 address = uobject_of_charge((__u64)charge);
+
+	if (type != CG_OBJECT)
+		return 0;
+	note_freed(address);
+	uncharge(address);
+	return 0;
+}
+
+/* Such a file, a completion channel, is closed. */
+SEC("kprobe/uverbs_uobject_fd_release")
+int BPF_KPROBE(k_released, void *inode, struct file *file)
+{
+	uncharge((__u64)BPF_CORE_READ(file, private_data));
+	return 0;
+}
+
 /* ---- registered anew, in place */
 
 /* Nothing but the old command for that gives a region another length, or a driver's own method.
@@ -1090,20 +1142,17 @@ static __always_inline int is_another(const struct guard_head *head,
 
 /* A region that was used alone may be another one now; it is the same object. Who has registered
  * it anew is charged for it. */
-SEC("fentry/rdma_lookup_put_uobject")
-int BPF_PROG(g_changed, struct ib_uobject *uobject, int mode)
+static __always_inline int on_changed(struct guard_head *head, struct made made)
 {
 	__u32 thread = (__u32)bpf_get_current_pid_tgid();
-	__u64 address = (__u64)uobject, bytes, before, counted, reserved = 0, file = 0;
-	struct guard_head *head = the_head();
+	__u64 bytes, before, counted, reserved = 0, file = 0;
 	struct guard_command *command;
 	struct guard_charge *charge;
 
-	if (mode != LOOKUP_WRITE || !is_armed(head) ||
-	    type_number(uobject->uapi_object) != UVERBS_MR)
+	if (made.type != UVERBS_MR)
 		return 0;
-	charge = bpf_map_lookup_elem(&guard_charges, &address);
-	bytes = region_bytes(uobject->object);
+	charge = bpf_map_lookup_elem(&guard_charges, &made.address);
+	bytes = region_bytes(made.hardware);
 	if (!charge || !bytes)
 		return 0;
 	command = bpf_map_lookup_elem(&guard_commands, &thread);
@@ -1120,7 +1169,7 @@ int BPF_PROG(g_changed, struct ib_uobject *uobject, int mode)
 	}
 	before = charge->bytes;
 	if (command && is_another(head, command, bytes, before))
-		file = file_of(uobject);
+		file = made.file;
 	if (command && command->state >= GUARD_RESERVED && command->kind == KIND_mr_bytes) {
 		reserved = command->bytes;
 		command->state = GUARD_LOOKED;
@@ -1137,6 +1186,22 @@ int BPF_PROG(g_changed, struct ib_uobject *uobject, int mode)
 		put(charge->slot, KIND_mr_bytes, -(__s64)before);
 	charge->bytes = bytes;
 	return 0;
+}
+
+SEC("fentry/rdma_lookup_put_uobject")
+int BPF_PROG(g_changed, struct ib_uobject *uobject, int mode)
+{
+	struct guard_head *head = the_head();
+
+	return mode == LOOKUP_WRITE && is_armed(head) ? on_changed(head, made_direct(uobject)) : 0;
+}
+
+SEC("kprobe/rdma_lookup_put_uobject")
+int BPF_KPROBE(k_changed, struct ib_uobject *uobject, int mode)
+{
+	struct guard_head *head = the_head();
+
+	return mode == LOOKUP_WRITE && is_armed(head) ? on_changed(head, made_copied(uobject)) : 0;
 }
 
 /* Nobody has it open any more. */
@@ -1188,6 +1253,18 @@ int BPF_PROG(g_write_end, struct file *file, const char *buffer, unsigned long c
 	return on_end(result);
 }
 
+SEC("kretprobe.multi/ib_uverbs_ioctl")
+int BPF_KRETPROBE(k_ioctl_end, long result)
+{
+	return on_end(result);
+}
+
+SEC("kretprobe.multi/ib_uverbs_write")
+int BPF_KRETPROBE(k_write_end, long result)
+{
+	return on_end(result);
+}
+
 static __always_inline void thread_forget(__u32 thread)
 {
 	struct guard_command *last = bpf_map_lookup_elem(&guard_commands, &thread);
@@ -1227,9 +1304,36 @@ struct {
 	__type(value, struct monitor_object);
 } objects SEC(".maps");
 
+/* So much of what floats is this object's: that is counted already. */
+static __always_inline __u64 land(__s64 *sought, __u64 amount)
+{
+	__u64 left = *sought > 0 ? (__u64)*sought : 0, landed = left < amount ? left : amount;
+
+	*sought -= (__s64)landed;
+	return landed;
+}
+
+/* Charges an object that was found. */
+static __always_inline void put_found(__u32 slot, __u32 kind, __u64 bytes)
+{
+	struct guard_counts *counts = counts_of(slot);
+
+	barrier_var(kind); /* as in take */
+	if (!counts || kind >= KIND_COUNT)
+		return;
+	if (!land(&counts->sought[kind], 1))
+		put(slot, kind, 1);
+	if (bytes)
+		put(slot, KIND_mr_bytes,
+		    (__s64)(bytes - land(&counts->sought[KIND_mr_bytes], bytes)));
+	if (!land(&counts->sought_places, 1))
+		place_add_to(slot, GUARD_OBJECTS, 1);
+}
+
 /* Over the objects of the accounting: what no tenant is charged yet, and what is charged too
  * much or too little. Prints the cgroups of which it does not know whose they are: the loader
- * finds out, and asks again. */
+ * finds out, and asks again. Prints 0 for an object that may just be being made: g_commit
+ * charges it, or the next pass does. */
 SEC("iter/bpf_map_elem")
 int g_adopt(struct bpf_iter__bpf_map_elem *ctx)
 {
@@ -1239,6 +1343,8 @@ int g_adopt(struct bpf_iter__bpf_map_elem *ctx)
 	struct guard_tenancy *tenancy;
 	__u64 *key = ctx->key, address, cgroup;
 	long failed;
+
+	__u64 making = 0;
 
 	if (!object || !key || !is_armed(head) || object->counter >= KIND_COUNT ||
 	    object->counter == KIND_ctx || object->counter == KIND_cm_id)
@@ -1260,15 +1366,17 @@ int g_adopt(struct bpf_iter__bpf_map_elem *ctx)
 	tenancy = bpf_map_lookup_elem(&guard_tenancies, &cgroup);
 	if (!tenancy || tenancy->epoch != head->epoch)
 		bpf_seq_write(ctx->meta->seq, &cgroup, sizeof(cgroup));
-	if (!tenancy || tenancy->epoch != head->epoch || !tenancy->slot)
+	if (!tenancy || tenancy->epoch != head->epoch || !tenancy->slot ||
+	    !is_alive(address, object))
 		return 0;
+	if (bpf_ktime_get_boot_ns() - object->made_ns < BEING_MADE_NS) {
+		bpf_seq_write(ctx->meta->seq, &making, sizeof(making));
+		return 0;
+	}
 	charge.slot = tenancy->slot;
 	charge.kind = object->counter;
 	charge.bytes = charge.kind == KIND_mr ? object->size : 0;
-	put(charge.slot, charge.kind, 1);
-	if (charge.bytes)
-		put(charge.slot, KIND_mr_bytes, (__s64)charge.bytes);
-	place_add_to(charge.slot, GUARD_OBJECTS, 1);
+	put_found(charge.slot, charge.kind, charge.bytes);
 	failed = bpf_map_update_elem(&guard_charges, &address, &charge, BPF_NOEXIST);
 	if (failed == -EEXIST)
 		give_back(charge.slot, charge.kind, charge.bytes);

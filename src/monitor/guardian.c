@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -36,16 +35,27 @@ enum {
 /* In the order of attaching: ends before beginnings, and what refuses last. */
 static const struct part {
 	const char *program;
-	unsigned ways; /* that need it */
-	bool compat;   /* on older kernels the other one is asked instead */
-	bool skipped;  /* now and then, see pins_misses */
+	unsigned ways;						 /* that need it */
+	enum { ALWAYS, COMPAT, PREEMPTED, NOT_PREEMPTED } where; /* by what the kernel has */
+	bool skipped;						 /* now and then, see pins_misses */
 } parts[] = {
-	{ "g_destroy", GUARD_IOCTL, false, true }, { "g_exit", GUARD_IOCTL, false, true },
-	{ "g_close", GUARD_IOCTL, false, false },  { "g_changed", GUARD_IOCTL, false, true },
-	{ "g_exec", GUARD_IOCTL, false, true },	   { "g_ioctl_end", GUARD_IOCTL, false, true },
-	{ "g_commit", GUARD_IOCTL, false, true },  { "g_write_end", GUARD_WRITE, false, true },
-	{ "g_write", GUARD_WRITE, false, false },  { "g_ioctl_compat", GUARD_IOCTL, true, false },
-	{ "g_ioctl", GUARD_IOCTL, false, false },
+	{ "g_destroy", GUARD_IOCTL, NOT_PREEMPTED, true },
+	{ "k_destroy", GUARD_IOCTL, PREEMPTED, true },
+	{ "k_released", GUARD_IOCTL, PREEMPTED, true },
+	{ "g_exit", GUARD_IOCTL, ALWAYS, true },
+	{ "g_close", GUARD_IOCTL, ALWAYS, false },
+	{ "g_changed", GUARD_IOCTL, NOT_PREEMPTED, true },
+	{ "k_changed", GUARD_IOCTL, PREEMPTED, true },
+	{ "g_exec", GUARD_IOCTL, ALWAYS, true },
+	{ "g_ioctl_end", GUARD_IOCTL, NOT_PREEMPTED, true },
+	{ "k_ioctl_end", GUARD_IOCTL, PREEMPTED, true },
+	{ "g_commit", GUARD_IOCTL, NOT_PREEMPTED, true },
+	{ "k_commit", GUARD_IOCTL, PREEMPTED, true },
+	{ "g_write_end", GUARD_WRITE, NOT_PREEMPTED, true },
+	{ "k_write_end", GUARD_WRITE, PREEMPTED, true },
+	{ "g_write", GUARD_WRITE, ALWAYS, false },
+	{ "g_ioctl_compat", GUARD_IOCTL, COMPAT, false },
+	{ "g_ioctl", GUARD_IOCTL, ALWAYS, false },
 };
 enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
 
@@ -219,27 +229,14 @@ void guardian_disarm(const char *directory)
 
 /* ---- what this kernel has */
 
-/* The security modules in force, "a,b,c". The file system that says so need not be mounted. */
+/* The security modules in force, "a,b,c". */
 static int security_modules(char *ret_names, size_t size)
 {
-	int fd = open("/sys/kernel/security/lsm", O_RDONLY | O_CLOEXEC), system = -1, mounted = -1;
-	ssize_t length = -1;
+	int fd = ground_file("securityfs", "/sys/kernel/security", "lsm");
+	ssize_t length = fd < 0 ? -1 : read(fd, ret_names, size - 1);
 
-	if (fd < 0) {
-		system = fsopen("securityfs", FSOPEN_CLOEXEC);
-		if (system >= 0 && !fsconfig(system, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
-			mounted = fsmount(system, FSMOUNT_CLOEXEC, 0);
-		if (mounted >= 0)
-			fd = openat(mounted, "lsm", O_RDONLY | O_CLOEXEC);
-	}
-	if (fd >= 0) {
-		length = read(fd, ret_names, size - 1);
+	if (fd >= 0)
 		close(fd);
-	}
-	if (mounted >= 0)
-		close(mounted);
-	if (system >= 0)
-		close(system);
 	ret_names[length > 0 ? length : 0] = '\0';
 	ret_names[strcspn(ret_names, "\n")] = '\0';
 	return length > 0 ? 0 : -ENOENT;
@@ -266,6 +263,21 @@ static int ask_security(char *problem, size_t size)
 static bool is_wanted(const struct part *part, __u32 ways)
 {
 	return part->ways & ways;
+}
+
+static bool is_possible(const struct part *part, const struct ground *ground)
+{
+	switch (part->where) {
+	case ALWAYS:
+		return true;
+	case COMPAT: /* older kernels ask g_ioctl instead */
+		return ground->asks_compat;
+	case PREEMPTED:
+		return ground->preempts;
+	case NOT_PREEMPTED:
+		return !ground->preempts;
+	}
+	return false;
 }
 
 static bool is_had(const struct guardian *guardian, const struct part *part)
@@ -303,7 +315,7 @@ static int attach(struct guardian *guardian, struct guard *object, const struct 
 			bpf_object__find_program_by_name(object->obj, parts[i].program);
 
 		loaded[i] = is_wanted(&parts[i], ways) && !is_had(guardian, &parts[i]) &&
-			    (!parts[i].compat || ground->asks_compat);
+			    is_possible(&parts[i], ground);
 		bpf_program__set_autoload(prog, loaded[i]);
 	}
 	for (unsigned i = 0; i < ITERATORS; i++)
@@ -419,7 +431,8 @@ static void tenancy_write(void *closure, const void *record)
 	struct guard_tenancy tenancy = { .epoch = epoch }, known;
 
 	adoption->unknown++;
-	if (!bpf_map_lookup_elem(adoption->tenancies, &cgroup, &known) && known.epoch == epoch)
+	if (!cgroup ||
+	    (!bpf_map_lookup_elem(adoption->tenancies, &cgroup, &known) && known.epoch == epoch))
 		return;
 	tenancy.slot = tenancy_of_cgroup(&adoption->tenancy, cgroup);
 	bpf_map_update_elem(adoption->tenancies, &cgroup, &tenancy, BPF_ANY);
@@ -543,34 +556,47 @@ static void threads_forget(struct guardian *guardian)
 	guardian->threads_rest_ns = rest_ns(begun_ns, THREADS_REST);
 }
 
+/* What floats in a slot at a moment. */
 struct afloat {
 	__s64 places, amount[KIND_COUNT];
 };
 
-static void afloat_read(const struct guard_counts *counts, struct afloat *ret_afloat)
+static void afloat_seek(struct guard_counts *counts, struct afloat *ret_afloat)
 {
 	ret_afloat->places = __atomic_load_n(&counts->afloat, __ATOMIC_SEQ_CST);
-	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+	counts->sought_places = ret_afloat->places;
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
 		ret_afloat->amount[kind] =
 			__atomic_load_n(&counts->floating[kind], __ATOMIC_SEQ_CST);
+		counts->sought[kind] = ret_afloat->amount[kind];
+	}
 }
 
-static void afloat_settle(const struct guardian *guardian, __u32 slot, const struct afloat *afloat)
+/* What was found floats no more. What was not found does not exist, if everything was listed. */
+static void afloat_settle(const struct guardian *guardian, __u32 slot, const struct afloat *afloat,
+			  bool complete)
 {
 	struct guard_counts *counts = &guardian->counts[slot];
+	__s64 lost = counts->sought_places;
 
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
-		__s64 amount = afloat->amount[kind];
+		__s64 left = counts->sought[kind];
 
-		if (!amount)
-			continue;
-		__atomic_fetch_sub(&counts->used[kind], amount, __ATOMIC_SEQ_CST);
-		__atomic_fetch_sub(&counts->floating[kind], amount, __ATOMIC_SEQ_CST);
+		if (complete && left)
+			__atomic_fetch_sub(&counts->used[kind], left, __ATOMIC_SEQ_CST);
+		if (afloat->amount[kind])
+			__atomic_fetch_sub(&counts->floating[kind],
+					   afloat->amount[kind] - (complete ? 0 : left),
+					   __ATOMIC_SEQ_CST);
+		counts->sought[kind] = 0;
 	}
+	counts->sought_places = 0;
 	if (!afloat->places)
 		return;
-	places_put(guardian, slot, GUARD_OBJECTS, afloat->places);
-	__atomic_fetch_sub(&counts->afloat, afloat->places, __ATOMIC_SEQ_CST);
+	if (complete)
+		places_put(guardian, slot, GUARD_OBJECTS, lost);
+	__atomic_fetch_sub(&counts->afloat, afloat->places - (complete ? 0 : lost),
+			   __ATOMIC_SEQ_CST);
 }
 
 /*
@@ -593,15 +619,15 @@ static void count_anew(struct guardian *guardian)
 	guardian->seeded_ns = guardian->monitor->seeded_ns;
 	threads_forget(guardian);
 	for (unsigned slot = 0; slot < GUARD_TENANTS; slot++)
-		afloat_read(&guardian->counts[slot], &afloat[slot]);
+		afloat_seek(&guardian->counts[slot], &afloat[slot]);
 	complete = list(guardian);
 	complete &= adopt(guardian);
 	/* A charge without an object is stale; unless there was no room for objects. */
 	if (complete && !guardian->monitor->lost_objects)
 		pins_iterate_twice(guardian->directory, "g_strays", sizeof(__u64), stray_remove,
 				   &strays);
-	for (unsigned slot = 0; slot < GUARD_TENANTS && complete; slot++)
-		afloat_settle(guardian, slot, &afloat[slot]);
+	for (unsigned slot = 0; slot < GUARD_TENANTS; slot++)
+		afloat_settle(guardian, slot, &afloat[slot], complete);
 	__atomic_store_n(&guardian->head->incomplete, (__u64)!complete, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&guardian->head->counted, guardian->epoch, __ATOMIC_SEQ_CST);
 	guardian->rest_ns = rest_ns(begun_ns, REST);

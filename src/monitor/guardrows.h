@@ -90,6 +90,9 @@ struct guard_counts {
 	__u64 closed; /* files on which they did, and which somebody still has open */
 	__s64 taken[GUARD_TABLES]; /* places */
 	__s64 afloat;		   /* of those for objects, what belongs to floating */
+	/* Written by the loader before g_adopt runs: of floating and afloat, what is looked for.
+	 * What g_adopt finds is taken off: it is charged to its object from then on. */
+	__s64 sought[KIND_COUNT], sought_places;
 	__u64 crowded[GUARD_TABLES]; /* refused for want of a place */
 };
 
@@ -212,7 +215,7 @@ struct guard_command {
 
 _Static_assert(sizeof(struct guard_rule) == 16 + 2 * GUARD_PATTERN + 32 * GUARD_SETS, "rule");
 _Static_assert(sizeof(struct guard_head) == 104 + 16 * GUARD_TABLES + GUARD_PROBLEM, "head");
-_Static_assert(sizeof(struct guard_counts) == 32 * KIND_COUNT + 24 + 16 * GUARD_TABLES, "counts");
+_Static_assert(sizeof(struct guard_counts) == 40 * KIND_COUNT + 32 + 16 * GUARD_TABLES, "counts");
 _Static_assert(sizeof(struct guard_entry) == 64 + GUARD_COMMAND, "entry");
 
 #endif

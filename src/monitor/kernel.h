@@ -106,6 +106,7 @@ struct ib_uobject {
 	struct ib_ucontext *context;
 	void *object;
 	struct list_head list;
+	struct ib_rdmacg_object cg_obj;
 	int id;
 	const void *uapi_object;
 };
@@ -159,7 +160,7 @@ struct bpf_iter__bpf_map_elem {
 #pragma clang attribute pop
 
 enum { LOOKUP_WRITE = 1 };	 /* enum rdma_lookup_mode */
-enum { CG_HANDLE = 0 };		 /* enum rdmacg_resource_type: a context */
+enum { CG_HANDLE, CG_OBJECT };	 /* enum rdmacg_resource_type: a context, an object */
 enum { CM_CONNECT_REQUEST = 4 }; /* enum rdma_cm_event_type */
 
 #endif

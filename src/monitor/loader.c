@@ -150,14 +150,28 @@ static int remove_all(const char *path)
 
 /* ---- the object: the programs, opened for a change */
 
-static struct bpf_program *program(const struct accounting *object, enum monitor_mode mode,
-				   unsigned hook, const char *which)
+static struct bpf_program *program_find(const struct accounting *object, char way, unsigned hook,
+					const char *which)
 {
 	char name[64];
 
-	snprintf(name, sizeof(name), "%c_%s%s", mode == MONITOR_FENTRY ? 'f' : 'k',
-		 hooks[hook].name, which);
+	snprintf(name, sizeof(name), "%c_%s%s", way, hooks[hook].name, which);
 	return bpf_object__find_program_by_name(object->obj, name);
+}
+
+/* See hooks.def. */
+static bool is_entry(const struct bpf_program *by_kprobe)
+{
+	return !strncmp(bpf_program__section_name(by_kprobe), "kprobe/", 7);
+}
+
+static struct bpf_program *program(const struct accounting *object, const struct ground *ground,
+				   unsigned hook, const char *which)
+{
+	bool by_kprobe = ground->mode == MONITOR_KPROBE ||
+			 (ground->preempts && is_entry(program_find(object, 'k', hook, "")));
+
+	return program_find(object, by_kprobe ? 'k' : 'f', hook, which);
 }
 
 static void offsets_write(struct accounting *object, const struct ground *ground)
@@ -253,7 +267,7 @@ static int memory_open(struct loader *loader, char *problem, size_t size)
 static int hook_attach(struct loader *loader, const struct accounting *object, unsigned hook,
 		       char *problem, size_t size)
 {
-	struct bpf_program *entry = program(object, loader->ground.mode, hook, "_entry");
+	struct bpf_program *entry = program(object, &loader->ground, hook, "_entry");
 	struct attached *attached = &loader->hook[hook];
 	char name[64];
 	int result = 0;
@@ -263,8 +277,7 @@ static int hook_attach(struct loader *loader, const struct accounting *object, u
 		result = pins_attach(loader->directory, entry, name, &attached->entry, problem,
 				     size);
 	if (result == 0)
-		result = pins_attach(loader->directory,
-				     program(object, loader->ground.mode, hook, ""),
+		result = pins_attach(loader->directory, program(object, &loader->ground, hook, ""),
 				     hooks[hook].name, &attached->link, problem, size);
 	if (result < 0)
 		return result;
@@ -443,7 +456,8 @@ static __u64 misses(const struct loader *loader)
 	__u64 sum = pins_misses(loader->directory, EXIT_LINK);
 
 	for (unsigned i = 0; i < MONITOR_HOOKS; i++)
-		sum += pins_misses(loader->directory, hooks[i].name);
+		if (i != MONITOR_HOOK_destroy || !loader->ground.preempts) /* others see it, too */
+			sum += pins_misses(loader->directory, hooks[i].name);
 	return sum;
 }
 
@@ -541,10 +555,10 @@ static int object_load(const struct loader *loader, const struct missing *missin
 	if (result < 0)
 		return result;
 	for (unsigned i = 0; i < MONITOR_HOOKS; i++) {
-		struct bpf_program *entry = program(object, loader->ground.mode, i, "_entry");
+		struct bpf_program *entry = program(object, &loader->ground, i, "_entry");
 		bool wanted = missing->hook[i] || may_keep(loader);
 
-		bpf_program__set_autoload(program(object, loader->ground.mode, i, ""), wanted);
+		bpf_program__set_autoload(program(object, &loader->ground, i, ""), wanted);
 		if (entry)
 			bpf_program__set_autoload(entry, wanted);
 	}

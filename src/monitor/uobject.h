@@ -81,5 +81,51 @@ static __always_inline __u64 region_bytes(const struct ib_mr *region)
 	return is_whole(region) ? 0 : BPF_CORE_READ(region, length);
 }
 
+/* The object that is charged to a cgroup. */
+static __always_inline __u64 uobject_of_charge(__u64 charge)
+{
+	return charge - bpf_core_field_offset(struct ib_uobject, cg_obj);
+}
+
+struct what {
+	__u32 type;
+	const void *hardware; /* the driver's part: struct ib_qp and so on */
+	__u64 file;
+};
+
+static __always_inline struct what what_copied(const struct ib_uobject *uobject)
+{
+	const void *api = BPF_CORE_READ(uobject, uapi_object);
+
+	return (struct what){ type_number(api), BPF_CORE_READ(uobject, object),
+			      (__u64)BPF_CORE_READ(uobject, ufile) };
+}
+
+/* So long after it was first seen, an object may be in no list yet. */
+enum { BEING_MADE_NS = 20000000 };
+
+/* Whether an address is still what it was taken for. */
+static __always_inline int is_alive(__u64 address, const struct monitor_object *object)
+{
+	const struct ib_uobject *uobject = (const struct ib_uobject *)address;
+	struct what what;
+	__u64 list, next;
+
+	if (object->counter == KIND_ctx) {
+		__u64 context = address - bpf_core_field_offset(struct ib_ucontext, cg_obj);
+		__u64 file = (__u64)BPF_CORE_READ((struct ib_ucontext *)context, ufile);
+
+		return word_at(file + offset_file_ucontext) == context;
+	}
+	if (object->counter == KIND_cm_id)
+		return word_at(word_at(address + offset_cm_id_context) + offset_ucm_cm_id) ==
+		       address;
+	what = what_copied(uobject);
+	list = address + bpf_core_field_offset(struct ib_uobject, list);
+	next = word_at(list);
+	return next != list && (__u16)what.type == object->type && what.file == object->file &&
+	       word_at(next + bpf_core_field_offset(struct list_head, prev)) == list;
+}
+
 #endif
 #endif
