@@ -33,6 +33,10 @@
 /* What is shown is as old as this at most. */
 #define FRESH_NS 100000000u
 
+/* But not looked at again before so many times as long as the last look took: a user who can make
+ * cgroups decides how many there are. The kernel knows a new one at once, by the rules. */
+#define REST 10
+
 _Static_assert((int)WAY_IOCTL == GUARD_IOCTL && (int)WAY_COMPAT == GUARD_COMPAT &&
 		       (int)WAY_WRITE == GUARD_WRITE,
 	       "ways travel as they are");
@@ -323,6 +327,8 @@ static void guard_find(struct collector *collector)
 		guards->seen = guards->looked ? 0 : guards->guard.head->logged;
 		log_write(&collector->log, LOG_INFO, "%s: there is a guard", directory);
 		cgroups_recall(guards);
+		/* An earlier collector may have been killed before it said that they changed. */
+		guards->changed = true;
 	} else {
 		absence_explain(directory, result, problem);
 	}
@@ -534,8 +540,17 @@ static bool is_same_pattern(const struct guard_rule *a, const struct guard_rule 
 	       !memcmp(a->set, b->set, sizeof(a->set));
 }
 
-/* A tenant of which there is no cgroup just now is found again by its rules. */
-static void slots_recall(struct guards *guards, const struct rules *rules)
+/* After an earlier collector: tenants that it knew by the same name. */
+static void slots_recall_names(struct guards *guards)
+{
+	for (struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next)
+		for (__u32 slot = 1; slot < GUARD_TENANTS && tenant->on && !tenant->slot; slot++)
+			if (monitor_guard_is_named(&guards->guard, slot, tenant->name))
+				tenant->slot = slot;
+}
+
+/* A tenant that has another name now, and no cgroup at this moment, is found by its rules. */
+static void slots_recall_rules(struct guards *guards, const struct rules *rules)
 {
 	unsigned count;
 	const struct guard_rule *kept = monitor_guard_rules(&guards->guard, &count);
@@ -567,18 +582,19 @@ static void rules_write(struct guards *guards, struct rules *rules)
 	guards->changed = true;
 }
 
-/* A tenant is found again by what its cgroups have. */
+/* A tenant keeps its slot; one that has another name now is found by what its cgroups have. */
 static void slots_assign(struct guards *guards, const struct rules *rules)
 {
 	bool taken[GUARD_TENANTS] = { false };
 
+	slots_recall_names(guards);
 	for (struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next) {
 		taken[cgroup->slot] = true;
 		if (cgroup->owner && !cgroup->owner->slot && cgroup->slot &&
 		    !tenant_of_slot(guards, cgroup->slot))
 			cgroup->owner->slot = cgroup->slot;
 	}
-	slots_recall(guards, rules);
+	slots_recall_rules(guards, rules);
 	for (struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next)
 		taken[tenant->slot] = true;
 	for (struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next) {
@@ -589,6 +605,10 @@ static void slots_assign(struct guards *guards, const struct rules *rules)
 		if (!tenant->slot)
 			tenant->error = -ENOSPC;
 	}
+	for (const struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next)
+		if (tenant->slot &&
+		    !monitor_guard_is_named(&guards->guard, tenant->slot, tenant->name))
+			monitor_guard_name_set(&guards->guard, tenant->slot, tenant->name);
 }
 
 static void limits_write(struct collector *collector)
@@ -625,8 +645,8 @@ static void cgroups_write(struct guards *guards)
 		__u32 slot = cgroup->owner ? cgroup->owner->slot : 0;
 		const struct guards_tenant *keeper;
 
-		if (slot == cgroup->slot || (slot && !cgroup->slot && !needs_entry(cgroup) &&
-					     entries >= GUARD_CGROUPS / 2))
+		if (slot == cgroup->slot ||
+		    (slot && !cgroup->slot && !needs_entry(cgroup) && entries >= GUARD_CGROUPS / 2))
 			continue;
 		entries += slot && !cgroup->slot;
 		keeper = slot ? NULL : tenant_of_slot(guards, cgroup->slot);
@@ -800,8 +820,9 @@ static bool ways_lack(const struct guard_head *head, char ret_reason[GUARDS_REAS
 static bool has_exception(const struct guards *guards, const struct guards_tenant *tenant,
 			  char ret_reason[GUARDS_REASON])
 {
-	static const char *const tables[GUARD_TABLES] = { [GUARD_OBJECTS] = "objects",
-							  [GUARD_RUNNING] = "threads" };
+	static const char *const tables[GUARD_TABLES] = {
+		[GUARD_OBJECTS] = "objects", [GUARD_RUNNING] = "threads"
+	};
 	const struct guard_head *head = guards->guard.head;
 
 	if (__atomic_load_n(&head->counted, __ATOMIC_ACQUIRE) < tenant->since) {
@@ -810,9 +831,10 @@ static bool has_exception(const struct guards *guards, const struct guards_tenan
 		return true;
 	}
 	if (__atomic_load_n(&head->incomplete, __ATOMIC_RELAXED)) {
-		snprintf(ret_reason, GUARDS_REASON,
-			 "rdma_monitor has no room to list all objects: objects that are older than "
-			 "the guard may be missing in its counts");
+		snprintf(
+			ret_reason, GUARDS_REASON,
+			"rdma_monitor has no room to list all objects: objects that are older than "
+			"the guard may be missing in its counts");
 		return true;
 	}
 	if (tenant->late) {
@@ -943,7 +965,8 @@ void guards_apply(struct collector *collector)
 {
 	struct guards *guards = &collector->guards;
 
-	guards->applied_ns = now_ns();
+	uint64_t begun_ns = now_ns();
+
 	if (!guards->looked)
 		floors_recall(collector);
 	guard_find(collector);
@@ -957,13 +980,15 @@ void guards_apply(struct collector *collector)
 	for (struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next)
 		tenant_conclude(collector, tenant);
 	tenants_sift(guards);
+	guards->applied_ns = now_ns();
+	guards->took_ns = guards->applied_ns - begun_ns;
 }
 
 void guards_look(struct collector *collector)
 {
 	const struct guards *guards = &collector->guards;
 
-	if (now_ns() - guards->applied_ns > FRESH_NS ||
+	if (now_ns() - guards->applied_ns > FRESH_NS + REST * guards->took_ns ||
 	    (guards->guard.head && !monitor_guard_is_current(&guards->guard, guards->directory)))
 		guards_apply(collector);
 }

@@ -25,10 +25,10 @@ struct guards {
 	struct monitor_guard guard;  /* head NULL: there is none, */
 	char problem[GUARDS_REASON]; /* and why */
 	char directory[PATH_MAX];
-	bool looked; /* for a guard, at least once */
-	uint64_t applied_ns;
-	__u64 seen;   /* number of the last entry of the log that became an event */
-	bool changed; /* cgroups, and the kernel does not know yet */
+	bool looked;		      /* for a guard, at least once */
+	uint64_t applied_ns, took_ns; /* when that was last done, and how long it took */
+	__u64 seen;		      /* number of the last entry of the log that became an event */
+	bool changed;		      /* cgroups, and the kernel does not know yet */
 	struct guards_cgroup *cgroups;
 	void *by_inode; /* the same, as a tree */
 	struct guards_tenant *tenants;

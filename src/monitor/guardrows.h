@@ -26,6 +26,7 @@ enum {
 	GUARD_LOG = 256,
 	GUARD_PROBLEM = 256,
 	GUARD_COMMAND = 16,
+	GUARD_NAME = 64,
 	GUARD_SHUT = 16, /* closed files at which a tenant is refused everything */
 };
 
@@ -78,6 +79,7 @@ struct guard_head {
 /* Map guard_limits, by slot. Written by the collector. */
 struct guard_limits {
 	__u64 limit[KIND_COUNT]; /* GUARD_UNLIMITED: none */
+	char tenant[GUARD_NAME]; /* by which the next collector finds its slot again; "": none */
 };
 
 /* Map guard_counts, by slot. Written in the kernel. */
@@ -147,7 +149,7 @@ struct guard_entry {
 struct guard_tenancy {
 	__u64 epoch;
 	__u32 slot;
-	__u32 unused;
+	__u32 ownerless; /* not 0: it is gone, and nobody can tell whose its objects are */
 };
 
 /* Map guard_charges: an object's address -> what is charged for it. */

@@ -377,10 +377,10 @@ int monitor_guard_rule(struct guard_rule *ret_rule, const char *pattern)
 			if (result < 0)
 				return result;
 		}
-		rule.token[rule.length++] = length	? (__u16)(GUARD_SET + sets++) :
-					    *at == '*'	? GUARD_STAR :
-					    *at == '?'	? GUARD_ANY :
-							  (__u8)*at;
+		rule.token[rule.length++] = length     ? (__u16)(GUARD_SET + sets++) :
+					    *at == '*' ? GUARD_STAR :
+					    *at == '?' ? GUARD_ANY :
+							 (__u8)*at;
 		at += length ? length : 1;
 	}
 	/* A group and what is below it are one to the guard. */
@@ -416,8 +416,7 @@ bool monitor_guard_rules_name(const struct guard_rule *rules, unsigned count, co
 		const struct guard_rule *rule = &rules[i];
 
 		pattern_group_add(
-			&group, rule,
-			rule_matches(rule, 0, rule->group, copy, group.end, 0, false),
+			&group, rule, rule_matches(rule, 0, rule->group, copy, group.end, 0, false),
 			rule_matches(rule, rule->first, rule->length, copy, group.end, 0, true),
 			rule_matches(rule, rule->first, rule->length, copy, group.end, 2, true));
 	}
@@ -451,6 +450,16 @@ void monitor_guard_rules_set(const struct monitor_guard *guard, const struct gua
 }
 
 /* ---- limits and counts */
+
+void monitor_guard_name_set(const struct monitor_guard *guard, __u32 slot, const char *tenant)
+{
+	snprintf(guard->limits[slot].tenant, GUARD_NAME, "%s", tenant);
+}
+
+bool monitor_guard_is_named(const struct monitor_guard *guard, __u32 slot, const char *tenant)
+{
+	return !strncmp(guard->limits[slot].tenant, tenant, GUARD_NAME);
+}
 
 void monitor_guard_limit(const struct monitor_guard *guard, __u32 slot, enum kind kind, __u64 limit)
 {

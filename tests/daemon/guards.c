@@ -432,7 +432,7 @@ static void restarts(void)
 	memcpy(before, tenants, sizeof(before));
 	kept = *head;
 	CHECK(limit_of("/a", KIND_qp) == 5 && head->wanted);
-	/* In another order: who is who is told by the cgroups. */
+	/* In another order: who is who is told by the names. */
 	collector_policy("[tenant a]\nmatch = cgroup=/a\nqp = 6\nguard = on\n"
 			 "[tenant b]\nmatch = cgroup=/b\nqp = 2\nguard = on\n");
 	collector_start(variables);
@@ -443,6 +443,8 @@ static void restarts(void)
 	kept = *head;
 	collector_kill();
 	collector_start(variables);
+	/* The earlier one may have died before it said that cgroups changed: they are looked up anew. */
+	kept.epoch++;
 	CHECK(!memcmp(before, tenants, sizeof(before)) && !memcmp(&kept, head, sizeof(kept)),
 	      "something was changed");
 	CHECK(guard("a").used[KIND_qp] == 3);
@@ -458,6 +460,45 @@ static void restarts(void)
 	CHECK(slot_of("/a") == slot && limit_of("/a", KIND_qp) == 6);
 	collector_stop();
 	cgroup_make("/b");
+}
+
+/* After a restart one of a tenant's two cgroups is another tenant's: what was made before stays
+ * with the first, whose limit it would have twice otherwise. */
+static void restarts_with_another(const char *given, const char *left)
+{
+	char policy[256];
+	__u32 slot;
+
+	fresh("[tenant c]\nmatch = cgroup=/a\nmatch = cgroup=/b\nqp = 5\nguard = on\n");
+	slot = slot_of(given);
+	CHECK(slot && slot_of(left) == slot);
+	counts[slot].used[KIND_qp] = 5;
+	collector_kill();
+	collector_forget_policy();
+	snprintf(policy, sizeof(policy),
+		 "[tenant d]\nmatch = cgroup=%s\nqp = 5\nguard = on\n"
+		 "[tenant c]\nmatch = cgroup=%s\nqp = 5\nguard = on\n",
+		 given, left);
+	collector_policy(policy);
+	collector_start(variables);
+	CHECK(slot_of(left) == slot && guard("c").used[KIND_qp] == 5);
+	CHECK(slot_of(given) != slot && guard("d").used[KIND_qp] == 0, "slot %u of %u",
+	      slot_of(given), slot);
+	/* One that has got another name keeps what it has. */
+	collector_kill();
+	collector_forget_policy();
+	snprintf(policy, sizeof(policy), "[tenant e]\nmatch = cgroup=%s\nqp = 5\nguard = on\n",
+		 left);
+	collector_policy(policy);
+	collector_start(variables);
+	CHECK(slot_of(left) == slot && guard("e").used[KIND_qp] == 5);
+	collector_stop();
+}
+
+static void restarts_with_other_tenants(void)
+{
+	restarts_with_another("/a", "/b");
+	restarts_with_another("/b", "/a");
 }
 
 /* ---- the log */
@@ -895,6 +936,7 @@ static void drive(void)
 	RUN(no_room_for_cgroups);
 	RUN(no_slot_left);
 	RUN(restarts);
+	RUN(restarts_with_other_tenants);
 	RUN(refusals_are_told);
 	RUN(numbers_of_refusals);
 	RUN(absent_guards);
