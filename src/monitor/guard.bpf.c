@@ -1364,7 +1364,7 @@ int g_adopt(struct bpf_iter__bpf_map_elem *ctx)
 	}
 	cgroup = object->cgroup;
 	tenancy = bpf_map_lookup_elem(&guard_tenancies, &cgroup);
-	if (!tenancy || tenancy->epoch != head->epoch)
+	if (!tenancy || tenancy->epoch != head->epoch || tenancy->ownerless)
 		bpf_seq_write(ctx->meta->seq, &cgroup, sizeof(cgroup));
 	if (!tenancy || tenancy->epoch != head->epoch || !tenancy->slot ||
 	    !is_alive(address, object))

@@ -73,7 +73,8 @@ struct guardian {
 	struct guard_head *head;
 	struct guard_counts *counts;
 	struct guard_rule *rules;
-	struct monitor_head *monitor; /* of the accounting */
+	struct monitor_head *monitor; /* of the accounting, */
+	struct monitor_row *owners;   /* and its rows */
 	__u32 tried;		      /* ways that were tried, and not had */
 	unsigned patience;	      /* times until they are tried again */
 	/* When all was last looked for: */
@@ -152,7 +153,9 @@ static int head_make(struct guardian *guardian, char *problem, size_t size)
 
 	if (!limits)
 		return pins_fail(-errno, problem, size, "the guard's limits: %s", strerror(errno));
-	memset(limits, 0xff, GUARD_TENANTS * sizeof(*limits)); /* GUARD_UNLIMITED */
+	for (unsigned slot = 0; slot < GUARD_TENANTS; slot++)
+		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+			limits[slot].limit[kind] = GUARD_UNLIMITED;
 	munmap(limits, GUARD_TENANTS * sizeof(*limits));
 	head->version = GUARD_VERSION;
 	head->tenants = GUARD_TENANTS;
@@ -172,7 +175,10 @@ static int memory_open(struct guardian *guardian, char *problem, size_t size)
 	guardian->rules = pins_memory(guardian->directory, "guard_rules",
 				      2 * GUARD_RULES * sizeof(*guardian->rules));
 	guardian->monitor = pins_memory(guardian->directory, "head", sizeof(*guardian->monitor));
-	if (!guardian->head || !guardian->counts || !guardian->rules || !guardian->monitor)
+	guardian->owners =
+		pins_memory(guardian->directory, "rows", MONITOR_ROWS * sizeof(*guardian->owners));
+	if (!guardian->head || !guardian->counts || !guardian->rules || !guardian->monitor ||
+	    !guardian->owners)
 		return pins_fail(-errno, problem, size, "the guard's maps cannot be mapped: %s",
 				 strerror(errno));
 	if (!guardian->head->magic)
@@ -214,6 +220,8 @@ void guardian_close(struct guardian *guardian)
 		munmap(guardian->rules, 2 * GUARD_RULES * sizeof(*guardian->rules));
 	if (guardian->monitor)
 		munmap(guardian->monitor, sizeof(*guardian->monitor));
+	if (guardian->owners)
+		munmap(guardian->owners, MONITOR_ROWS * sizeof(*guardian->owners));
 	free(guardian);
 }
 
@@ -419,31 +427,56 @@ static void tenancy_close(const struct tenancy *tenancy)
 
 struct adoption {
 	struct tenancy tenancy;
-	int tenancies;	  /* the map */
+	int tenancies; /* the map */
+	const struct monitor_row *rows;
 	unsigned unknown; /* cgroups of which it was not known whose they are */
+	bool ownerless;	  /* a cgroup is gone, and nobody is left who made objects in it */
 };
 
-/* Decides whose a cgroup is in which somebody made an object. */
+/* The tenant, in its present cgroup, of a process that made an object in a cgroup that is gone. */
+static int owner_find(const struct adoption *adoption, __u64 cgroup)
+{
+	for (unsigned i = 1; i < MONITOR_ROWS; i++) {
+		const struct monitor_row *row = &adoption->rows[i];
+
+		if (row->generation & 1 && row->cgroup == cgroup && !row->exited)
+			return (int)tenancy_of_process(&adoption->tenancy, (pid_t)row->pid);
+	}
+	return -ESRCH;
+}
+
+/* Decides whose a cgroup is in which somebody made an object; 0: an object is being made. */
 static void tenancy_write(void *closure, const void *record)
 {
 	struct adoption *adoption = closure;
 	__u64 epoch = adoption->tenancy.head->epoch, cgroup = *(const __u64 *)record;
 	struct guard_tenancy tenancy = { .epoch = epoch }, known;
+	int slot;
 
-	adoption->unknown++;
-	if (!cgroup ||
-	    (!bpf_map_lookup_elem(adoption->tenancies, &cgroup, &known) && known.epoch == epoch))
+	if (cgroup && !bpf_map_lookup_elem(adoption->tenancies, &cgroup, &known) &&
+	    known.epoch == epoch && known.ownerless) {
+		adoption->ownerless = true;
 		return;
-	tenancy.slot = tenancy_of_cgroup(&adoption->tenancy, cgroup);
+	}
+	adoption->unknown++;
+	if (!cgroup)
+		return;
+	slot = tenancy_of_cgroup(&adoption->tenancy, cgroup);
+	if (slot < 0)
+		slot = owner_find(adoption, cgroup);
+	tenancy.slot = slot > 0 ? (__u32)slot : 0;
+	tenancy.ownerless = slot < 0;
 	bpf_map_update_elem(adoption->tenancies, &cgroup, &tenancy, BPF_ANY);
 }
 
-/* Charges what the accounting has listed. True if it is known of all whose they are. */
-static bool adopt(const struct guardian *guardian)
+/* Charges what the accounting has listed. True if it is known of all whose they are, or that
+ * nobody can tell of some (ret_ownerless). */
+static bool adopt(const struct guardian *guardian, bool *ret_ownerless)
 {
 	struct adoption adoption = {
 		.tenancy = tenancy_open(guardian),
 		.tenancies = pins_open(guardian->directory, "guard_tenancies"),
+		.rows = guardian->owners,
 		.unknown = 1,
 	};
 
@@ -457,6 +490,7 @@ static bool adopt(const struct guardian *guardian)
 	tenancy_close(&adoption.tenancy);
 	if (adoption.tenancies >= 0)
 		close(adoption.tenancies);
+	*ret_ownerless = adoption.ownerless;
 	return !adoption.unknown;
 }
 
@@ -582,12 +616,13 @@ static void afloat_settle(const struct guardian *guardian, __u32 slot, const str
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
 		__s64 left = counts->sought[kind];
 
-		if (complete && left)
-			__atomic_fetch_sub(&counts->used[kind], left, __ATOMIC_SEQ_CST);
+		/* In this order: if we are killed in between, too much counts, not too little. */
 		if (afloat->amount[kind])
 			__atomic_fetch_sub(&counts->floating[kind],
 					   afloat->amount[kind] - (complete ? 0 : left),
 					   __ATOMIC_SEQ_CST);
+		if (complete && left)
+			__atomic_fetch_sub(&counts->used[kind], left, __ATOMIC_SEQ_CST);
 		counts->sought[kind] = 0;
 	}
 	counts->sought_places = 0;
@@ -609,7 +644,7 @@ static void count_anew(struct guardian *guardian)
 	static struct afloat afloat[GUARD_TENANTS];
 	struct strays strays = { guardian, pins_open(guardian->directory, "guard_charges") };
 	__u64 begun_ns = pins_now_ns();
-	bool complete;
+	bool complete, ownerless;
 
 	if (strays.charges < 0)
 		return;
@@ -621,14 +656,15 @@ static void count_anew(struct guardian *guardian)
 	for (unsigned slot = 0; slot < GUARD_TENANTS; slot++)
 		afloat_seek(&guardian->counts[slot], &afloat[slot]);
 	complete = list(guardian);
-	complete &= adopt(guardian);
+	complete &= adopt(guardian, &ownerless);
 	/* A charge without an object is stale; unless there was no room for objects. */
 	if (complete && !guardian->monitor->lost_objects)
 		pins_iterate_twice(guardian->directory, "g_strays", sizeof(__u64), stray_remove,
 				   &strays);
 	for (unsigned slot = 0; slot < GUARD_TENANTS; slot++)
 		afloat_settle(guardian, slot, &afloat[slot], complete);
-	__atomic_store_n(&guardian->head->incomplete, (__u64)!complete, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&guardian->head->incomplete, (__u64)(!complete || ownerless),
+			 __ATOMIC_SEQ_CST);
 	__atomic_store_n(&guardian->head->counted, guardian->epoch, __ATOMIC_SEQ_CST);
 	guardian->rest_ns = rest_ns(begun_ns, REST);
 	close(strays.charges);

@@ -53,7 +53,7 @@ static void cgroup_path(const struct tenancy *tenancy, int fd, char ret_path[PAT
 }
 
 /* The nearest cgroup upwards that has a tenant decides. */
-__u32 tenancy_of_cgroup(const struct tenancy *tenancy, __u64 cgroup)
+int tenancy_of_cgroup(const struct tenancy *tenancy, __u64 cgroup)
 {
 	__u32 rules = tenancy->head->rules, slot = 0;
 	const struct guard_rule *rule =
@@ -63,8 +63,9 @@ __u32 tenancy_of_cgroup(const struct tenancy *tenancy, __u64 cgroup)
 	struct stat status;
 	__u64 last = 0;
 
-	if (fd >= 0)
-		cgroup_path(tenancy, fd, path);
+	if (fd < 0)
+		return -ENOENT;
+	cgroup_path(tenancy, fd, path);
 	while (fd >= 0 && !fstat(fd, &status)) {
 		__u64 inode = status.st_ino;
 
@@ -81,7 +82,7 @@ __u32 tenancy_of_cgroup(const struct tenancy *tenancy, __u64 cgroup)
 	}
 	if (fd >= 0)
 		close(fd);
-	return slot;
+	return (int)slot;
 }
 
 /* By the cgroup that the process is in now. */
@@ -90,6 +91,7 @@ __u32 tenancy_of_process(const struct tenancy *tenancy, pid_t pid)
 	char path[PATH_MAX], line[PATH_MAX] = "";
 	struct stat status;
 	FILE *file;
+	int slot;
 
 	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
 	file = fopen(path, "re");
@@ -101,5 +103,6 @@ __u32 tenancy_of_process(const struct tenancy *tenancy, pid_t pid)
 	if (!line[0] || snprintf(path, sizeof(path), CGROUPS "%s", line + 3) >= (int)sizeof(path) ||
 	    stat(path, &status))
 		return 0;
-	return tenancy_of_cgroup(tenancy, status.st_ino);
+	slot = tenancy_of_cgroup(tenancy, status.st_ino);
+	return slot > 0 ? (__u32)slot : 0;
 }

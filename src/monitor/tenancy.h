@@ -14,8 +14,9 @@ struct tenancy {
 	int tenants;			/* the map guard_tenants */
 };
 
-/* The tenant's slot; 0: none, or the cgroup or process does not exist any more. */
-__u32 tenancy_of_cgroup(const struct tenancy *tenancy, __u64 cgroup);
+/* The tenant's slot; 0: none, or the process does not exist any more; or -ENOENT: the cgroup does
+ * not exist any more. */
+int tenancy_of_cgroup(const struct tenancy *tenancy, __u64 cgroup);
 __u32 tenancy_of_process(const struct tenancy *tenancy, pid_t pid);
 
 #endif
