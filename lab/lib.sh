@@ -54,7 +54,7 @@ command=$BUILD_DIRECTORY/rdma_intercept
 collector_answers() { "$command" status >/dev/null 2>&1; }
 collector_start() {
 	export RDMA_COLLECTOR_SOCKET=$scratch/sock RDMA_COLLECTOR_STATE=$scratch/state
-	"$BUILD_DIRECTORY/collector_server" >>"$scratch/collector" 2>&1 &
+	apart "$BUILD_DIRECTORY/collector_server" >>"$scratch/collector" 2>&1 &
 	collector=$!
 	check "a collector is there" eventually collector_answers
 }
@@ -247,6 +247,12 @@ processors() {
 	for file in /sys/devices/system/cpu/cpu[1-9]*/online; do
 		[ ! -e "$file" ] || ! grep -q 'QEMU TCG' /proc/cpuinfo || echo "$1" >"$file"
 	done
+}
+
+# Whether threads are preempted in this kernel.
+preempted() {
+	[ -d /sys/kernel/debug/sched ] || mount -t debugfs debugfs /sys/kernel/debug
+	grep -qE '\((full|lazy)\)' /sys/kernel/debug/sched/preempt
 }
 
 # rdma_monitor; $keeper is the one that looks after the accounting. Before 5.15 no kernel pins

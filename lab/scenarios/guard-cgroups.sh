@@ -67,6 +67,16 @@ groups_path() { "$guardrows" used "$groups/jobs/job_holder" qp 2>/dev/null | tee
 none_used() { [ -z "$(groups_path)" ]; }
 check "nothing stays charged" eventually none_used
 
+echo "-- objects that are older than the guard, of a cgroup that is gone"
+mkdir "$groups/late/old"
+intrude old late/old 'made 4 errno 0' fill qp 4
+echo "${process[old]}" >"$groups/late/1/cgroup.procs"
+check "the cgroup goes" eventually rmdir "$groups/late/old"
+check "the tenant is guarded from now on" "$command" guard on late
+limited late/1 1
+end old
+all_back late
+
 echo "-- without a collector"
 collector_kill
 first jobs/job_alone "made 5 errno $refusal" fill qp 20
