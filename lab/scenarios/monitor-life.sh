@@ -142,7 +142,8 @@ modules_in
 mark
 owner_begin 5
 soon 1000 "when they are back, it counts again" owner_has 5
-check "contexts as well" test "$("$rows" "${process[owner]}" | sums ctx)" = 'ctx 1'
+has_context() { [ "$("$rows" "${process[owner]}" | sums ctx)" = 'ctx 1' ]; }
+check "contexts as well" eventually has_context
 end owner
 check "up and down" eventually rows_are ''
 monitor_stop

@@ -312,9 +312,13 @@ static void check_guard(const struct facts *facts, struct finding *finding)
 		return;
 	if (guarding.weaker)
 		find(finding, &doubtful, "'" CLI_NAME " guard status' tells of each",
-		     "%u of %u tenants to be guarded have less than the kernel's word; %s: %s",
+		     "%u of %u tenants with guard = on are not fully guarded by the kernel; %s: %s",
 		     guarding.weaker, guarding.host.on, proto_text(guarding.one.tenant),
 		     proto_text(guarding.one.reason));
+	else if (guarding.host.on && guarding.host.reason[0])
+		find(finding, &doubtful,
+		     "guarded tenants stay guarded; no other tenant can be guarded until then",
+		     "%s", proto_text(guarding.host.reason));
 	else if (guarding.host.on)
 		find(finding, &fine, NULL, "tenants that the kernel guards: %u", guarding.host.on);
 }

@@ -37,6 +37,8 @@
  * cgroups decides how many there are. The kernel knows a new one at once, by the rules. */
 #define REST 10
 
+static const char untended[] = "no rdma_monitor is running: start it with rdma_monitor --keep";
+
 _Static_assert((int)WAY_IOCTL == GUARD_IOCTL && (int)WAY_COMPAT == GUARD_COMPAT &&
 		       (int)WAY_WRITE == GUARD_WRITE,
 	       "ways travel as they are");
@@ -826,8 +828,10 @@ static bool has_exception(const struct guards *guards, const struct guards_tenan
 	const struct guard_head *head = guards->guard.head;
 
 	if (__atomic_load_n(&head->counted, __ATOMIC_ACQUIRE) < tenant->since) {
-		snprintf(ret_reason, GUARDS_REASON,
-			 "rdma_monitor has not counted yet what the tenant holds already");
+		snprintf(ret_reason, GUARDS_REASON, "%s",
+			 monitor_guard_is_tended(&guards->guard) ?
+				 "rdma_monitor has not counted yet what the tenant holds already" :
+				 untended);
 		return true;
 	}
 	if (__atomic_load_n(&head->incomplete, __ATOMIC_RELAXED)) {
@@ -887,7 +891,10 @@ static enum proto_guarantee kernel_guarantee(const struct collector *collector,
 	if (!__atomic_load_n(&head->armed, __ATOMIC_ACQUIRE)) {
 		head_problem(head, ret_reason);
 		if (!ret_reason[0])
-			snprintf(ret_reason, GUARDS_REASON, "rdma_monitor has not attached it yet");
+			snprintf(ret_reason, GUARDS_REASON, "%s",
+				 monitor_guard_is_tended(&guards->guard) ?
+					 "rdma_monitor has not attached it yet" :
+					 untended);
 		return GUARANTEE_NONE;
 	}
 	if (has_exception(guards, tenant, ret_reason) || ways_lack(head, ret_reason))
@@ -919,7 +926,8 @@ static bool is_pending(const struct guards *guards, const struct guards_tenant *
 {
 	const struct guard_head *head = guards->guard.head;
 
-	if (!tenant->on || !tenant->slot || !tenant->enforced || !head)
+	if (!tenant->on || !tenant->slot || !tenant->enforced || !head ||
+	    !monitor_guard_is_tended(&guards->guard))
 		return false;
 	if (!__atomic_load_n(&head->armed, __ATOMIC_ACQUIRE) ||
 	    __atomic_load_n(&head->wanted, __ATOMIC_RELAXED) &
@@ -1130,6 +1138,8 @@ void guards_describe_host(const struct collector *collector, struct proto_guard 
 	if (!guards->guard.head)
 		return;
 	head_problem(guards->guard.head, ret_row->reason);
+	if (!ret_row->reason[0] && !monitor_guard_is_tended(&guards->guard))
+		snprintf(ret_row->reason, sizeof(ret_row->reason), "%s", untended);
 	for (__u32 slot = 1; slot < GUARD_TENANTS; slot++)
 		row_count(guards, slot, ret_row);
 }

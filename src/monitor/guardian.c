@@ -727,6 +727,7 @@ bool guardian_tend(struct guardian *guardian, const struct ground_wish *wish)
 	__u32 wanted = __atomic_load_n(&head->wanted, __ATOMIC_ACQUIRE);
 	bool changed;
 
+	__atomic_store_n(&head->tended_ns, pins_now_ns(), __ATOMIC_RELAXED);
 	if (guardian->patience && --guardian->patience == 0)
 		guardian->tried = 0;
 	changed = match(guardian, wish, GUARD_IOCTL | GUARD_COMPAT, wanted || head->ways);

@@ -63,6 +63,7 @@ struct guard_head {
 	/* and as it looks for what was missed; set in the kernel as well: */
 	__u64 incomplete; /* not 0: not all objects could be listed, and some may not be charged */
 	__u64 counted;	  /* the epoch in which everything was last looked for */
+	__u64 tended_ns;  /* when the loader was last here, CLOCK_BOOTTIME */
 	/* Written by the collector. */
 	__u32 wanted; /* GUARD_... : the ways that it wants guarded; 0: nobody is to be guarded */
 	__u32 rules; /* how many there are; the high bit says in which half of guard_rules */
@@ -216,7 +217,7 @@ struct guard_command {
 #define GUARD_NOT_OLD (KIND_COUNT + 1)
 
 _Static_assert(sizeof(struct guard_rule) == 16 + 2 * GUARD_PATTERN + 32 * GUARD_SETS, "rule");
-_Static_assert(sizeof(struct guard_head) == 104 + 16 * GUARD_TABLES + GUARD_PROBLEM, "head");
+_Static_assert(sizeof(struct guard_head) == 112 + 16 * GUARD_TABLES + GUARD_PROBLEM, "head");
 _Static_assert(sizeof(struct guard_counts) == 40 * KIND_COUNT + 32 + 16 * GUARD_TABLES, "counts");
 _Static_assert(sizeof(struct guard_entry) == 64 + GUARD_COMMAND, "entry");
 

@@ -16,11 +16,13 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "monitor/patterns.h"
 
 #define CGROUPS_NAME "guard_tenants"
+#define TENDED_NS 10000000000ull /* the loader comes five times a second */
 
 static const struct {
 	const char *name;
@@ -450,6 +452,16 @@ void monitor_guard_rules_set(const struct monitor_guard *guard, const struct gua
 }
 
 /* ---- limits and counts */
+
+bool monitor_guard_is_tended(const struct monitor_guard *guard)
+{
+	__u64 tended_ns = __atomic_load_n(&guard->head->tended_ns, __ATOMIC_RELAXED), now_ns;
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	now_ns = (__u64)now.tv_sec * 1000000000 + (__u64)now.tv_nsec;
+	return now_ns < tended_ns + TENDED_NS;
+}
 
 void monitor_guard_name_set(const struct monitor_guard *guard, __u32 slot, const char *tenant)
 {

@@ -72,6 +72,9 @@ void monitor_guard_rules_set(const struct monitor_guard *guard, const struct gua
 /* What tells the kernel that cgroups have changed; after the last of them. */
 void monitor_guard_cgroups_changed(const struct monitor_guard *guard);
 
+/* Whether an rdma_monitor runs that attaches what is wanted. */
+bool monitor_guard_is_tended(const struct monitor_guard *guard);
+
 /* The name of the tenant that has a slot; "" if none had it. */
 void monitor_guard_name_set(const struct monitor_guard *guard, __u32 slot, const char *tenant);
 bool monitor_guard_is_named(const struct monitor_guard *guard, __u32 slot, const char *tenant);

@@ -75,6 +75,7 @@ static struct guard_head guard_usual(void)
 		.armed = 1,
 		.ways = GUARD_IOCTL | GUARD_COMPAT | GUARD_WRITE,
 		.counted = ~0ull,
+		.tended_ns = 1ull << 62, /* as if rdma_monitor ran, for all the time of a test */
 		.most = { [GUARD_OBJECTS] = PLACES, [GUARD_RUNNING] = PLACES },
 	};
 }
@@ -833,6 +834,12 @@ static void guard_on_waits(void)
 	guard_load(unready);
 	CHECK(strstr(command_end(command_begin("guard on a"), 1),
 		     "nothing is guarded: this kernel has no BPF LSM"));
+	unready.problem[0] = '\0';
+	unready.tended_ns = 0;
+	guard_load(unready);
+	CHECK(strstr(command_end(command_begin("guard on a"), 1),
+		     "nothing is guarded: no rdma_monitor is running"));
+	CHECK(strstr(command("doctor"), "no rdma_monitor is running"));
 	CHECK(collector_set("tenant a", "mode = audit") == 0);
 	CHECK(strstr(command_end(command_begin("guard on a"), 1), "its mode is audit"));
 	collector_stop();
