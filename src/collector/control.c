@@ -98,24 +98,47 @@ static void tenant_apply(struct collector *collector, unsigned number)
 		    (enum ledger_mode)policy_tenant_mode(policy, said)); /* the same numbers */
 }
 
-/* Every tenant that a policy names is on the books, and one more; others only while they
- * have members. */
+static bool is_named(const struct policy *policy, const char *tenant)
+{
+	return !strcmp(tenant, COLLECTOR_TENANT) || policy_tenant_find(policy, tenant);
+}
+
+/* Every tenant that the policy names is on the books, and COLLECTOR_TENANT; others only while
+ * they have members. Whether there is room for them all. */
+static int tenants_fit(const struct collector *collector, const struct policy *policy,
+		       char problem[POLICY_PROBLEM])
+{
+	const struct books *books = &collector->books;
+	unsigned count = !policy_tenant_find(policy, COLLECTOR_TENANT);
+
+	for (const struct policy_tenant *tenant = policy->tenants; tenant; tenant = tenant->next)
+		count++;
+	for (unsigned i = 0; i < BOOKS_TENANTS && books->file; i++)
+		count += books->tenant[i] && books->tenant[i]->members &&
+			 !is_named(policy, books->file->tenant[i].name);
+	if (count <= BOOKS_TENANTS)
+		return 0;
+	snprintf(problem, POLICY_PROBLEM,
+		 "too many tenants: %u, with '" COLLECTOR_TENANT "' and those that still have "
+		 "processes: expected at most %u",
+		 count, BOOKS_TENANTS);
+	return -ENOSPC;
+}
+
+/* First those go that nobody needs: there is room for as many as tenants_fit allows. */
 static int tenants_match(struct collector *collector)
 {
 	struct books *books = &collector->books;
-	int result = books_tenant(books, COLLECTOR_TENANT);
+	int result;
 
+	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
+		if (books->tenant[i] && !books->tenant[i]->members &&
+		    !is_named(collector->effective, books->file->tenant[i].name))
+			books_tenant_drop(books, i);
+	result = books_tenant(books, COLLECTOR_TENANT);
 	for (struct policy_tenant *tenant = collector->effective->tenants; tenant && result >= 0;
 	     tenant = tenant->next)
 		result = books_tenant(books, tenant->name);
-	for (unsigned i = 0; i < BOOKS_TENANTS; i++) {
-		const char *name = books->file->tenant[i].name;
-
-		if (books->tenant[i] && !books->tenant[i]->members &&
-		    strcmp(name, COLLECTOR_TENANT) &&
-		    !policy_tenant_find(collector->effective, name))
-			books_tenant_drop(books, i);
-	}
 	return result < 0 ? result : 0;
 }
 
@@ -350,10 +373,11 @@ int control_reload(struct collector *collector, enum reload how)
 	result = files_read(collector, how, &files, collector->problem);
 	if (result == 0) {
 		all = layers_merge(collector, files, collector->runtime);
-		result = all ? 0 : -errno;
+		result = all ? tenants_fit(collector, all, collector->problem) : -errno;
 	}
 	if (result < 0) {
 		policy_free(files);
+		policy_free(all);
 		if (!collector->problem[0])
 			snprintf(collector->problem, sizeof(collector->problem), "%s: %s",
 				 collector->policy_path, strerror(-result));
@@ -380,18 +404,34 @@ static int runtime_replace(struct collector *collector, struct policy *runtime,
 			   char problem[POLICY_PROBLEM])
 {
 	struct policy *all = layers_merge(collector, collector->files, runtime);
-	int result = all ? policy_write(runtime, collector->runtime_path) : -errno;
+	int result;
 
+	problem[0] = '\0';
+	result = all ? tenants_fit(collector, all, problem) : -errno;
+	if (result == 0)
+		result = policy_write(runtime, collector->runtime_path);
 	if (result < 0) {
-		snprintf(problem, POLICY_PROBLEM, "%.400s: %s", collector->runtime_path,
-			 strerror(-result));
+		if (!problem[0])
+			snprintf(problem, POLICY_PROBLEM, "%.400s: %s", collector->runtime_path,
+				 strerror(-result));
 		policy_free(all);
 		policy_free(runtime);
 		return result;
 	}
 	adopt(&collector->runtime, runtime);
 	adopt(&collector->effective, all);
-	return control_apply(collector);
+	result = control_apply(collector);
+	if (result < 0)
+		snprintf(problem, POLICY_PROBLEM,
+			 "it is in force, but not for every tenant: the books: %s",
+			 strerror(-result));
+	return result;
+}
+
+static int no_memory(char problem[POLICY_PROBLEM])
+{
+	snprintf(problem, POLICY_PROBLEM, "no memory");
+	return -ENOMEM;
 }
 
 int control_change(struct collector *collector, const char *section, const char *text,
@@ -401,9 +441,8 @@ int control_change(struct collector *collector, const char *section, const char 
 	struct proto_event event = { .type = EVENT_LIMITS };
 	int result;
 
-	snprintf(problem, POLICY_PROBLEM, "no memory");
 	if (!runtime)
-		return -ENOMEM;
+		return no_memory(problem);
 	result = policy_change(runtime, section, text, problem);
 	if (result < 0) {
 		policy_free(runtime);
@@ -431,10 +470,9 @@ int control_tenant_remove(struct collector *collector, const char *name,
 			 "tenant '%s' is named by the policy file, and to be removed there", name);
 		return -EINVAL;
 	}
-	snprintf(problem, POLICY_PROBLEM, "no memory");
 	runtime = policy_merge(collector->runtime, NULL);
 	if (!runtime)
-		return -ENOMEM;
+		return no_memory(problem);
 	result = policy_remove_tenant(runtime, name);
 	if (result < 0) {
 		snprintf(problem, POLICY_PROBLEM, "there is no tenant '%s'", name);

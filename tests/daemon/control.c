@@ -270,6 +270,28 @@ static int run(const char *arguments, char *output, size_t size)
 	return WEXITSTATUS(pclose(pipe));
 }
 
+/* As many tenants as the books have room for: one more is refused whole, and nothing else is. */
+static void too_many_tenants(void)
+{
+	enum { ROOM = 1024 - 1 }; /* and the tenant default */
+	char *policy = malloc(64 * ROOM), *end = policy;
+
+	CHECK(policy);
+	for (unsigned i = 0; i < ROOM; i++)
+		end += sprintf(end, "[tenant t%u]\nqp = 1\n", i);
+	collector_fresh(policy, "");
+	free(policy);
+	CHECK(qp_limit("t1022") == 1);
+	CHECK(tenant(MESSAGE_TENANT_ADD, "tenant more", "qp = 3\n") == -ENOSPC);
+	CHECK(tenant(MESSAGE_TENANT_REMOVE, "tenant more", "") == -ENOENT, "it was added");
+	CHECK(collector_set("tenant t5", "qp = 5\n") == 0 && qp_limit("t5") == 5);
+	/* Others in their place are not too many. */
+	collector_policy("[tenant other]\nqp = 2\n");
+	CHECK(collector_call(MESSAGE_REPLACE, NULL, NULL) == 0 && qp_limit("other") == 2);
+	CHECK(tenant(MESSAGE_TENANT_ADD, "tenant more", "qp = 3\n") == 0 && qp_limit("more") == 3);
+	collector_stop();
+}
+
 static void start_and_arguments(void)
 {
 	char output[2048], arguments[512];
@@ -350,6 +372,7 @@ static void drive(void)
 	RUN(incomplete_policies);
 	RUN(last_good_policy);
 	RUN(changes_by_commands);
+	RUN(too_many_tenants);
 	RUN(start_and_arguments);
 	RUN(explanations);
 }
