@@ -352,7 +352,8 @@ static int events(const struct options *options, struct watch *watch, char *prob
 		if (result >= 0)
 			result = watch_tend(watch, problem, size);
 	}
-	head->events_until = 0;
+	if (head != MAP_FAILED)
+		head->events_until = 0;
 	if (stopped)
 		result = 0;
 out:
