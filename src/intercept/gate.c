@@ -13,6 +13,7 @@
 #define HOT __attribute__((flatten))
 
 __thread uint32_t gate_inside;
+_Static_assert(OBJECTS <= 32, "gate_inside has a bit for each kind of object");
 
 /* Whether a refusal may be shown: at most one a second per process. The next one
  * that is shown tells how many were not. */
