@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From the policy's words to the books' limits; see collector.h. */
+/* The layers of the policy, and what is put into force; see collector.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 
 #include "collector/collector.h"
 #include "collector/grants.h"
+#include "collector/limits.h"
 
 /* The documented variables that speak of the host. */
 static const struct {
@@ -41,61 +42,13 @@ int control_environment(struct collector *collector, char problem[POLICY_PROBLEM
 	return 0;
 }
 
-/* ---- limits */
+/* ---- tenants and devices */
 
 static const char *device_name(const struct collector *collector, unsigned device)
 {
 	const char *name = collector->books.file->device[device].name;
 
 	return name[0] ? name : NULL;
-}
-
-static void owner_apply(struct collector *collector, struct owner *owner,
-			uint64_t (*limit)(struct collector *collector, const char *tenant,
-					  const char *device, enum kind kind),
-			const char *tenant)
-{
-	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
-		owner->total.limit[kind] = limit(collector, tenant, NULL, kind);
-		for (unsigned device = 1; device < LEDGER_DEVICES; device++)
-			if (device_name(collector, device))
-				owner->device[device].limit[kind] = limit(
-					collector, tenant, device_name(collector, device), kind);
-	}
-}
-
-static uint64_t host_limit(struct collector *collector, const char *tenant, const char *device,
-			   enum kind kind)
-{
-	return policy_limit(&collector->effective->host, device, kind);
-}
-
-static uint64_t tenant_limit(struct collector *collector, const char *tenant, const char *device,
-			     enum kind kind)
-{
-	return policy_tenant_limit(collector->effective,
-				   policy_tenant_find(collector->effective, tenant), false, device,
-				   kind);
-}
-
-static void tenant_apply(struct collector *collector, unsigned number)
-{
-	const struct policy *policy = collector->effective;
-	struct tenant *tenant = collector->books.tenant[number];
-	const char *name = collector->books.file->tenant[number].name;
-	const struct policy_tenant *said = policy_tenant_find(policy, name);
-
-	owner_apply(collector, &tenant->all, tenant_limit, name);
-	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
-		tenant->process_limit.total[kind] =
-			policy_tenant_limit(policy, said, true, NULL, kind);
-		for (unsigned device = 1; device < LEDGER_DEVICES; device++)
-			if (device_name(collector, device))
-				tenant->process_limit.device[device][kind] = policy_tenant_limit(
-					policy, said, true, device_name(collector, device), kind);
-	}
-	grants_mode(&collector->books, number,
-		    (enum ledger_mode)policy_tenant_mode(policy, said)); /* the same numbers */
 }
 
 static bool is_named(const struct policy *policy, const char *tenant)
@@ -168,10 +121,7 @@ int control_apply(struct collector *collector)
 
 	collector->policies++;
 	devices_match(collector);
-	owner_apply(collector, &collector->books.host, host_limit, NULL);
-	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
-		if (collector->books.tenant[i])
-			tenant_apply(collector, i);
+	limits_apply(collector);
 	grants_enforce(&collector->books);
 	guards_apply(collector);
 	return result;
@@ -201,7 +151,7 @@ unsigned control_device(struct collector *collector, const char *name)
 		return LEDGER_NAMELESS;
 	device = books_device(&collector->books, name);
 	if (device != LEDGER_NAMELESS)
-		control_apply(collector);
+		limits_apply_device(collector, device);
 	return device;
 }
 

@@ -20,6 +20,7 @@
 
 #include "collector/collector.h"
 #include "collector/floor.h"
+#include "collector/limits.h"
 #include "monitor/reader.h"
 
 /* For tests: other places than the kernel's. */
@@ -49,7 +50,8 @@ _Static_assert(SIZE_UNLIMITED == GUARD_UNLIMITED && PROTO_UNLIMITED == GUARD_UNL
 struct guards_tenant {
 	struct guards_tenant *next;
 	char name[POLICY_NAME];
-	const struct policy_tenant *said; /* by the policy in force; NULL: nothing */
+	const struct scope *scope; /* its limits; NULL: it is not on the books */
+	enum ledger_mode mode;
 	bool on;
 	bool enforced;	/* on, and nothing is merely watched */
 	__u32 slot;	/* 0: none */
@@ -421,11 +423,12 @@ static void rule_resolve(struct collector *collector, const struct policy_rule *
 static void tenant_judge(struct collector *collector, struct guards_tenant *tenant)
 {
 	const struct policy *policy = collector->effective;
+	const struct policy_tenant *said = policy_tenant_find(policy, tenant->name);
 
-	tenant->said = policy_tenant_find(policy, tenant->name);
-	tenant->on = (tenant->said || !strcmp(tenant->name, COLLECTOR_TENANT)) &&
-		     policy_tenant_guard(policy, tenant->said);
-	tenant->enforced = tenant->on && policy_tenant_mode(policy, tenant->said) == POLICY_ENFORCE;
+	tenant->scope = limits_of_tenant(collector, tenant->name, &tenant->mode);
+	tenant->on = (said || !strcmp(tenant->name, COLLECTOR_TENANT)) &&
+		     policy_tenant_guard(policy, said);
+	tenant->enforced = tenant->on && tenant->scope && tenant->mode == MODE_ENFORCE;
 	tenant->rules = tenant->found = tenant->other = 0;
 	tenant->cgroups = tenant->mapped = tenant->floors = 0;
 	tenant->error = tenant->late = 0;
@@ -628,8 +631,7 @@ static void limits_write(struct collector *collector)
 			__u64 limit = GUARD_UNLIMITED;
 
 			if (tenant && tenant->enforced && guarded >> kind & 1)
-				limit = policy_tenant_limit(collector->effective, tenant->said,
-							    false, NULL, kind);
+				limit = tenant->scope->limit[kind];
 			monitor_guard_limit(&guards->guard, slot, kind, limit);
 		}
 	}
@@ -688,16 +690,9 @@ static void kernel_tell(struct collector *collector)
 
 /* ---- the floor: rdma.max of the cgroups */
 
-static struct floor floor_of(const struct collector *collector, const struct guards_tenant *tenant)
+static struct floor floor_of(const struct guards_tenant *tenant)
 {
-	uint64_t limit[KIND_COUNT];
-
-	if (!tenant || !tenant->enforced)
-		return floor_none;
-	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
-		limit[kind] =
-			policy_tenant_limit(collector->effective, tenant->said, false, NULL, kind);
-	return floor_below(limit);
+	return tenant && tenant->enforced ? floor_below(tenant->scope->limit) : floor_none;
 }
 
 static void floors_path(const struct collector *collector, char ret_path[PATH_MAX])
@@ -752,7 +747,7 @@ static void floors_write(struct collector *collector)
 	bool changed = false;
 
 	for (struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next) {
-		struct floor floor = floor_of(collector, cgroup->owner);
+		struct floor floor = floor_of(cgroup->owner);
 
 		if (!cgroup->floored && !floor_is_same(&floor, &floor_none) &&
 		    floor_is_possible(cgroup->path))
@@ -762,7 +757,7 @@ static void floors_write(struct collector *collector)
 		floors_remember(collector);
 	changed = false;
 	for (struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next) {
-		struct floor floor = floor_of(collector, cgroup->owner);
+		struct floor floor = floor_of(cgroup->owner);
 		bool none = floor_is_same(&floor, &floor_none);
 		int result;
 
@@ -872,7 +867,7 @@ static enum proto_guarantee kernel_guarantee(const struct collector *collector,
 	ret_reason[0] = '\0';
 	if (!tenant->enforced)
 		snprintf(ret_reason, GUARDS_REASON, "its mode is %s, and only enforce refuses",
-			 policy_mode_names[policy_tenant_mode(collector->effective, tenant->said)]);
+			 policy_mode_names[tenant->mode]); /* the same numbers */
 	else if (!tenant->rules)
 		snprintf(ret_reason, GUARDS_REASON,
 			 "it has no match line with a cgroup and nothing else");

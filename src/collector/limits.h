@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The limits and the modes in force: from the effective policy into the books. Whoever needs
+ * one, be it grants, the guard, rdma.max or a row that is shown, reads it from the books.
+ */
+#ifndef COLLECTOR_LIMITS_H
+#define COLLECTOR_LIMITS_H
+
+#include "collector/collector.h"
+
+/* Of the host, and of every tenant on the books, in total and on every device that has a number. */
+void limits_apply(struct collector *collector);
+
+/* The same on one device, which has just got its number. */
+void limits_apply_device(struct collector *collector, unsigned device);
+
+/* A tenant in total, and its mode; NULL if it is not on the books. */
+const struct scope *limits_of_tenant(const struct collector *collector, const char *name,
+				     enum ledger_mode *ret_mode);
+
+#endif
