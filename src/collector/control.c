@@ -66,7 +66,7 @@ static int tenants_fit(const struct collector *collector, const struct policy *p
 
 	for (const struct policy_tenant *tenant = policy->tenants; tenant; tenant = tenant->next)
 		count++;
-	for (unsigned i = 0; i < BOOKS_TENANTS && books->file; i++)
+	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
 		count += books->tenant[i] && books->tenant[i]->members &&
 			 !is_named(policy, books->file->tenant[i].name);
 	if (count <= BOOKS_TENANTS)
@@ -74,7 +74,7 @@ static int tenants_fit(const struct collector *collector, const struct policy *p
 	snprintf(problem, POLICY_PROBLEM,
 		 "too many tenants: %u, with '" COLLECTOR_TENANT "' and those that still have "
 		 "processes: expected at most %u",
-		 count, BOOKS_TENANTS);
+		 count, (unsigned)BOOKS_TENANTS);
 	return -ENOSPC;
 }
 
@@ -323,7 +323,10 @@ int control_reload(struct collector *collector, enum reload how)
 	result = files_read(collector, how, &files, collector->problem);
 	if (result == 0) {
 		all = layers_merge(collector, files, collector->runtime);
-		result = all ? tenants_fit(collector, all, collector->problem) : -errno;
+		if (!all)
+			result = -errno;
+		else if (collector->books.file)
+			result = tenants_fit(collector, all, collector->problem);
 	}
 	if (result < 0) {
 		policy_free(files);

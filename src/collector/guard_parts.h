@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* What the parts of the guard's owner share (guards.c and guard_*.c), and nobody else. */
+#ifndef COLLECTOR_GUARD_PARTS_H
+#define COLLECTOR_GUARD_PARTS_H
+
+#include "collector/collector.h"
+#include "collector/limits.h"
+
+/* A tenant whose guard is on, or was and has cgroups with a slot. */
+struct guards_tenant {
+	struct guards_tenant *next;
+	char name[POLICY_NAME];
+	const struct scope *scope; /* its limits; NULL: it is not on the books */
+	enum ledger_mode mode;
+	bool on;
+	bool enforced;	/* on, and nothing is merely watched */
+	__u32 slot;	/* 0: none */
+	unsigned rules; /* that have only a cgroup, */
+	unsigned found; /* and how many there are by them; */
+	unsigned other; /* rules that have more */
+	unsigned cgroups, mapped, floors;
+	int error; /* it, or a cgroup of which the rules say nothing, found no place in the kernel */
+	int late;  /* a line that cannot be a rule there: its new cgroups are found by looking */
+	__u64 since;  /* the epoch that it got its slot in: 0 when it has none */
+	bool pending; /* rdma_monitor has still something to do for it */
+	enum proto_guarantee guarantee;
+	char reason[GUARDS_REASON];
+};
+
+/* A cgroup that is, or was, of such a tenant. */
+struct guards_cgroup {
+	struct guards_cgroup *next;
+	struct guards_tenant *owner; /* by the first rule that names it; NULL: nobody's any more */
+	__u64 inode;
+	__u32 slot;   /* that it has in the kernel; 0: none */
+	bool floored; /* rdma.max is ours */
+	bool held;    /* and says what it should */
+	char path[];  /* whole */
+};
+
+/* ---- guards.c */
+
+/* Where the unified hierarchy of cgroups is. */
+const char *guards_hierarchy(void);
+
+struct guards_tenant *guards_tenant_find(const struct guards *guards, const char *name);
+struct guards_tenant *guards_tenant_of_slot(const struct guards *guards, __u32 slot);
+/* The one that is there, or a new one; NULL when there is no memory. */
+struct guards_tenant *guards_tenant_add(struct guards *guards, const char *name);
+
+/* ---- guard_cgroups.c */
+
+/* The one that is there, or a new one; NULL when there is no memory. */
+struct guards_cgroup *guards_cgroup_add(struct guards *guards, const char *path, __u64 inode);
+
+/* The kernel's rules do not say whose it is. */
+bool guards_needs_entry(const struct guards_cgroup *cgroup);
+/* Tells the kernel; 0: it is nobody's. */
+void guards_slot_set(struct guards *guards, struct guards_cgroup *cgroup, __u32 slot);
+/* Takes out those of which nothing is to be remembered: all that are gone, and, with the owners
+ * known, those that are nobody's and never were anything. */
+void guards_cgroups_sift(struct guards *guards, bool owners_known);
+void guards_cgroups_free(struct guards *guards);
+
+/* Whether the kernel can hold a match line. */
+bool guards_has_cgroup_only(const struct policy_rule *rule);
+/* Finds the cgroups of all tenants; false if no tenant is, or was, to be guarded. */
+bool guards_resolve(struct collector *collector);
+
+/* ---- guard_writer.c */
+
+void guards_write(struct collector *collector);
+/* Whether something is charged there. */
+bool guards_slot_holds(const struct guards *guards, __u32 slot);
+
+/* ---- guard_floors.c */
+
+/* Which are an earlier collector's. */
+void guards_floors_recall(struct collector *collector);
+void guards_floors_write(struct collector *collector);
+
+/* ---- guard_report.c */
+
+/* What is guaranteed to each tenant now; a change is logged. */
+void guards_conclude(struct collector *collector);
+
+#endif

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+/* What the guard does for each tenant, why not more, and what the kernel refused: events and rows. */
+#include "collector/guard_parts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char untended[] = "no rdma_monitor is running: start it with rdma_monitor --keep";
+
+_Static_assert((int)WAY_IOCTL == GUARD_IOCTL && (int)WAY_COMPAT == GUARD_COMPAT &&
+		       (int)WAY_WRITE == GUARD_WRITE,
+	       "ways travel as they are");
+_Static_assert(SIZE_UNLIMITED == GUARD_UNLIMITED && PROTO_UNLIMITED == GUARD_UNLIMITED,
+	       "so do limits");
+
+/* ---- what comes of it */
+
+static void tenant_count(struct guards *guards)
+{
+	for (struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next) {
+		struct guards_tenant *owner = cgroup->owner;
+
+		if (!owner)
+			continue;
+		owner->cgroups++;
+		owner->mapped += owner->slot && cgroup->slot == owner->slot;
+		owner->floors += cgroup->held;
+	}
+}
+
+static void head_problem(const struct guard_head *head, char ret_problem[GUARDS_REASON])
+{
+	snprintf(ret_problem, GUARDS_REASON, "%.*s", GUARDS_REASON - 1, head->problem);
+}
+
+/* Ways into the kernel that are not looked at, as a sentence; false if there are none. */
+static bool ways_lack(const struct guard_head *head, char ret_reason[GUARDS_REASON])
+{
+	__u32 ways = __atomic_load_n(&head->ways, __ATOMIC_RELAXED);
+	__u32 wanted = __atomic_load_n(&head->wanted, __ATOMIC_RELAXED);
+	char problem[GUARDS_REASON];
+
+	if ((ways & GUARD_WRITE) && !(wanted & ~ways))
+		return false;
+	head_problem(head, problem);
+	if (!(wanted & ~ways))
+		snprintf(problem, sizeof(problem), "[host] has guard_writes = off");
+	else if (!problem[0])
+		snprintf(problem, sizeof(problem), "rdma_monitor has not attached that yet");
+	snprintf(ret_reason, GUARDS_REASON, "%s not guarded: %.200s",
+		 ways & GUARD_WRITE ? "32-bit programs are" : "write() is", problem);
+	return true;
+}
+
+/* What is not as it should be for a tenant that is guarded; false: nothing. */
+static bool has_exception(const struct guards *guards, const struct guards_tenant *tenant,
+			  char ret_reason[GUARDS_REASON])
+{
+	static const char *const tables[GUARD_TABLES] = {
+		[GUARD_OBJECTS] = "objects", [GUARD_RUNNING] = "threads"
+	};
+	const struct guard_head *head = guards->guard.head;
+
+	if (__atomic_load_n(&head->counted, __ATOMIC_ACQUIRE) < tenant->since) {
+		snprintf(ret_reason, GUARDS_REASON, "%s",
+			 monitor_guard_is_tended(&guards->guard) ?
+				 "rdma_monitor has not counted yet what the tenant holds already" :
+				 untended);
+		return true;
+	}
+	if (__atomic_load_n(&head->incomplete, __ATOMIC_RELAXED)) {
+		snprintf(
+			ret_reason, GUARDS_REASON,
+			"rdma_monitor has no room to list all objects: objects that are older than "
+			"the guard may be missing in its counts");
+		return true;
+	}
+	if (tenant->late) {
+		snprintf(ret_reason, GUARDS_REASON,
+			 "a match line is none that the kernel can decide by (%s): new cgroups are "
+			 "not guarded until the collector has seen them, within a second",
+			 strerror(-tenant->late));
+		return true;
+	}
+	for (unsigned table = 0; table < GUARD_TABLES; table++) {
+		if (!tenant->slot || monitor_guard_room(&guards->guard, tenant->slot, table) > 0)
+			continue;
+		snprintf(ret_reason, GUARDS_REASON,
+			 "its share of the guard's table of %s is full (the tenant %" PRId64
+			 ", all %" PRId64 " of %" PRIu64 "): more is refused, whatever the limits",
+			 tables[table], (int64_t)guards->guard.counts[tenant->slot].taken[table],
+			 (int64_t)head->taken[table], (uint64_t)head->most[table]);
+		return true;
+	}
+	return false;
+}
+
+/* What it does for a tenant; if not, or not all, why. */
+static enum proto_guarantee kernel_guarantee(const struct collector *collector,
+					     const struct guards_tenant *tenant,
+					     char ret_reason[GUARDS_REASON])
+{
+	const struct guards *guards = &collector->guards;
+	const struct guard_head *head = guards->guard.head;
+
+	ret_reason[0] = '\0';
+	if (!tenant->enforced)
+		snprintf(ret_reason, GUARDS_REASON, "its mode is %s, and only enforce refuses",
+			 policy_mode_names[tenant->mode]); /* the same numbers */
+	else if (!tenant->rules)
+		snprintf(ret_reason, GUARDS_REASON,
+			 "it has no match line with a cgroup and nothing else");
+	else if (!tenant->cgroups && tenant->found)
+		snprintf(ret_reason, GUARDS_REASON,
+			 "its cgroups are another tenant's by an earlier line");
+	else if (!tenant->cgroups && (!head || tenant->late))
+		snprintf(ret_reason, GUARDS_REASON, "none of its cgroups exists");
+	else if (!head)
+		snprintf(ret_reason, GUARDS_REASON, "%s", guards->problem);
+	else if (tenant->error)
+		snprintf(ret_reason, GUARDS_REASON, "the guard has no room for its cgroups: %s",
+			 strerror(-tenant->error));
+	if (ret_reason[0])
+		return GUARANTEE_NONE;
+	if (!__atomic_load_n(&head->armed, __ATOMIC_ACQUIRE)) {
+		head_problem(head, ret_reason);
+		if (!ret_reason[0])
+			snprintf(ret_reason, GUARDS_REASON, "%s",
+				 monitor_guard_is_tended(&guards->guard) ?
+					 "rdma_monitor has not attached it yet" :
+					 untended);
+		return GUARANTEE_NONE;
+	}
+	if (has_exception(guards, tenant, ret_reason) || ways_lack(head, ret_reason))
+		return GUARANTEE_PARTLY;
+	if (tenant->other)
+		snprintf(ret_reason, GUARDS_REASON,
+			 "its cgroups only; match lines that have more than a cgroup: %u",
+			 tenant->other);
+	return GUARANTEE_KERNEL;
+}
+
+static void tenant_tell(const struct collector *collector, const struct guards_tenant *tenant)
+{
+	static const char *const words[GUARANTEES] = {
+		[GUARANTEE_OFF] = "is off",
+		[GUARANTEE_KERNEL] = "is on, in the kernel",
+		[GUARANTEE_FLOOR] = "is on, by rdma.max only",
+		[GUARANTEE_NONE] = "is on, and nothing is guarded",
+		[GUARANTEE_PARTLY] = "is on, partly",
+	};
+
+	log_write(&collector->log, tenant->guarantee > GUARANTEE_KERNEL ? LOG_WARN : LOG_INFO,
+		  "tenant %s: the guard %s%s%s", tenant->name, words[tenant->guarantee],
+		  tenant->reason[0] ? ": " : "", tenant->reason);
+}
+
+/* What is wanted and can be had is not there yet, and there is no word of why. */
+static bool is_pending(const struct guards *guards, const struct guards_tenant *tenant)
+{
+	const struct guard_head *head = guards->guard.head;
+
+	if (!tenant->on || !tenant->slot || !tenant->enforced || !head ||
+	    !monitor_guard_is_tended(&guards->guard))
+		return false;
+	if (!__atomic_load_n(&head->armed, __ATOMIC_ACQUIRE) ||
+	    __atomic_load_n(&head->wanted, __ATOMIC_RELAXED) &
+		    ~__atomic_load_n(&head->ways, __ATOMIC_RELAXED))
+		return !head->problem[0];
+	return __atomic_load_n(&head->counted, __ATOMIC_ACQUIRE) < tenant->since;
+}
+
+static void tenant_conclude(struct collector *collector, struct guards_tenant *tenant)
+{
+	char reason[GUARDS_REASON] = "";
+	enum proto_guarantee guarantee = GUARANTEE_OFF;
+
+	tenant->pending = is_pending(&collector->guards, tenant);
+	if (tenant->on)
+		guarantee = kernel_guarantee(collector, tenant, reason);
+	if (guarantee == GUARANTEE_NONE && tenant->floors)
+		guarantee = GUARANTEE_FLOOR;
+	if (guarantee == tenant->guarantee && !strcmp(reason, tenant->reason))
+		return;
+	tenant->guarantee = guarantee;
+	memcpy(tenant->reason, reason, sizeof(reason));
+	tenant_tell(collector, tenant);
+}
+
+void guards_conclude(struct collector *collector)
+{
+	struct guards *guards = &collector->guards;
+
+	tenant_count(guards);
+	for (struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next)
+		tenant_conclude(collector, tenant);
+}
+
+/* ---- what the kernel tells */
+
+/* Registered processes number what happens to them; of others, what is remembered counts. */
+static uint64_t event_number(struct collector *collector, pid_t pid)
+{
+	const struct proto_event *event = events_first(&collector->events);
+	int member = members_of_pid(&collector->members, pid);
+	uint64_t highest = 0;
+
+	if (member >= 0)
+		return ++collector->books.file->member[member].refusals;
+	for (; event; event = events_next(&collector->events, event))
+		if (event->pid == pid && event->number > highest)
+			highest = event->number;
+	return highest + 1;
+}
+
+static void entry_tell(struct collector *collector, const struct guard_entry *entry)
+{
+	static const struct {
+		enum proto_event_type type;
+		const char *text;
+	} rows[] = {
+		[GUARD_REFUSED] = { EVENT_REFUSED, "refused in the kernel" },
+		[GUARD_OVERRUN] = { EVENT_OVERRUN,
+				    "made beyond the limit, in a way that could not be refused" },
+		[GUARD_KILLED] = { EVENT_KILLED,
+				   "killed: it changed a command after the guard had looked at it" },
+		[GUARD_CLOSED_REFUSED] = { EVENT_REFUSED,
+					   "refused in the kernel: the device file is closed, since "
+					   "somebody changed a command on it" },
+		[GUARD_CLOSED_KILLED] = { EVENT_KILLED,
+					  "killed: it used a device file on which its tenant had "
+					  "changed a command" },
+		[GUARD_CROWDED] = { EVENT_REFUSED,
+				    "refused in the kernel: the tenant has its share of the "
+				    "places in the guard's table" },
+	};
+	const struct guards_tenant *tenant = guards_tenant_of_slot(&collector->guards, entry->slot);
+	struct proto_event event = {
+		.pid = (int32_t)entry->pid,
+		.kind = entry->kind,
+		.scope = SCOPE_TENANT,
+		.ring = RING_KERNEL,
+		.used = entry->used,
+		.wanted = entry->amount,
+		.limit = entry->limit,
+	};
+
+	if (entry->event >= sizeof(rows) / sizeof(rows[0]) || entry->kind >= KIND_COUNT)
+		return;
+	event.type = rows[entry->event].type;
+	event.number = event_number(collector, event.pid);
+	snprintf(event.tenant, sizeof(event.tenant), "%s",
+		 tenant && entry->slot ? tenant->name : "");
+	snprintf(event.text, sizeof(event.text), "%s: %s", entry->command, rows[entry->event].text);
+	collector_event(collector, &event);
+}
+
+void guards_listen(struct collector *collector)
+{
+	static struct log_seldom too_fast;
+	struct guards *guards = &collector->guards;
+	struct guard_entry entry;
+	__u64 lost = 0;
+
+	if (!guards->guard.head || !monitor_guard_is_current(&guards->guard, guards->directory))
+		return;
+	while (monitor_guard_log(&guards->guard, &guards->seen, &lost, &entry))
+		entry_tell(collector, &entry);
+	if (lost)
+		log_seldom(&collector->log, &too_fast, LOG_WARN,
+			   "%" PRIu64 " refusals of the guard came too fast to be told as events",
+			   (uint64_t)lost);
+}
+
+/* ---- describing */
+
+static void row_count(const struct guards *guards, __u32 slot, struct proto_guard *row)
+{
+	struct guard_counts counts;
+
+	monitor_guard_counts(&guards->guard, slot, &counts);
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+		row->used[kind] += counts.used[kind] > 0 ? (uint64_t)counts.used[kind] : 0;
+		row->refused[kind] += counts.refused[kind];
+		row->overrun[kind] += counts.overrun[kind];
+	}
+	row->killed += counts.killed;
+}
+
+static struct proto_guard row_begin(const struct guards *guards, uint32_t scope)
+{
+	const struct guard_head *head = guards->guard.head;
+	struct proto_guard row = { .scope = scope };
+
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		row.limit[kind] = PROTO_UNLIMITED;
+	if (!head)
+		return row;
+	row.armed = __atomic_load_n(&head->armed, __ATOMIC_ACQUIRE) != 0;
+	row.ways = row.armed ? __atomic_load_n(&head->ways, __ATOMIC_RELAXED) : 0;
+	row.wanted = __atomic_load_n(&head->wanted, __ATOMIC_RELAXED);
+	row.guarded = head->guarded & ((1ull << KIND_COUNT) - 1);
+	return row;
+}
+
+void guards_describe_host(const struct collector *collector, struct proto_guard *ret_row)
+{
+	const struct guards *guards = &collector->guards;
+
+	*ret_row = row_begin(guards, ROW_HOST);
+	snprintf(ret_row->reason, sizeof(ret_row->reason), "%s", guards->problem);
+	for (const struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next)
+		ret_row->on += tenant->on;
+	for (const struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next) {
+		ret_row->cgroups += cgroup->slot != 0;
+		ret_row->floor += cgroup->held;
+	}
+	if (!guards->guard.head)
+		return;
+	head_problem(guards->guard.head, ret_row->reason);
+	if (!ret_row->reason[0] && !monitor_guard_is_tended(&guards->guard))
+		snprintf(ret_row->reason, sizeof(ret_row->reason), "%s", untended);
+	for (__u32 slot = 1; slot < GUARD_TENANTS; slot++)
+		row_count(guards, slot, ret_row);
+}
+
+void guards_describe_tenant(const struct collector *collector, const char *name,
+			    struct proto_guard *ret_row)
+{
+	const struct guards *guards = &collector->guards;
+	const struct guards_tenant *tenant = guards_tenant_find(guards, name);
+
+	*ret_row = row_begin(guards, ROW_TENANT);
+	snprintf(ret_row->tenant, sizeof(ret_row->tenant), "%s", name);
+	if (!tenant)
+		return;
+	ret_row->on = tenant->on;
+	ret_row->guarantee = tenant->guarantee;
+	ret_row->pending = tenant->pending;
+	ret_row->cgroups = guards->guard.head ? tenant->mapped : tenant->cgroups;
+	ret_row->floor = tenant->floors;
+	snprintf(ret_row->reason, sizeof(ret_row->reason), "%s", tenant->reason);
+	if (!tenant->slot)
+		return;
+	row_count(guards, tenant->slot, ret_row);
+	memcpy(ret_row->limit, guards->guard.limits[tenant->slot].limit, sizeof(ret_row->limit));
+}
