@@ -8,8 +8,9 @@ set -euo pipefail
 generous='LIMITS=process:qp=1000,mr=10000,mr_bytes=64G;host:qp=10000;device:rxe0:qp=5000 QUIET=0'
 
 # Output without what differs from run to run: numbers, how often a line comes, what perftest says
-# of the guest's clock, and the line that ucx_perftest prints for each second that it takes.
-normal() { sed -E '/Correlation coefficient|timestamp frequency|CPU freq|^\[thread/d; s/0x[0-9a-fA-F]+|\binf\b|\bnan\b|[0-9a-fA-F]{2}(:[0-9a-fA-F]{2})+|[0-9]+(\.[0-9]+)?/N/g; s/(N|\s)+/ /g' "$1" | sort -u; }
+# of the guest's clock, the line that ucx_perftest prints for each second that it takes, and the one
+# by which rping reports the end of the connection, if it has not ended itself before.
+normal() { sed -E '/Correlation coefficient|timestamp frequency|CPU freq|^\[thread|DISCONNECT EVENT/d; s/0x[0-9a-fA-F]+|\binf\b|\bnan\b|[0-9a-fA-F]{2}(:[0-9a-fA-F]{2})+|[0-9]+(\.[0-9]+)?/N/g; s/(N|\s)+/ /g' "$1" | sort -u; }
 
 same_output() { diff <(normal "$scratch/bare.$1") <(normal "$scratch/$name.$1") >"$scratch/rows"; }
 
