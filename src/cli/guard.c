@@ -238,7 +238,7 @@ int command_guard_status(const struct cli *cli)
 
 /* ---- on and off */
 
-/* The guards of the tenants that were named, as soon as there is nothing more to wait for. */
+/* Waits until rdma_monitor has finished with the named tenants, and returns their guards. */
 static int await(const struct cli *cli, struct list *ret_guards)
 {
 	const struct timespec moment = { 0, AWAIT_STEP_MS * 1000000l };

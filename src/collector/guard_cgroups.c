@@ -19,7 +19,6 @@ static int compare_cgroups(const void *left, const void *right)
 	return (a->inode > b->inode) - (a->inode < b->inode);
 }
 
-/* The one that is there, or a new one; NULL when there is no memory. */
 struct guards_cgroup *guards_cgroup_add(struct guards *guards, const char *path, __u64 inode)
 {
 	struct guards_cgroup *cgroup = calloc(1, sizeof(*cgroup) + strlen(path) + 1), **found;
@@ -54,7 +53,6 @@ static bool cgroup_exists(const struct guards_cgroup *cgroup)
 	return !stat(cgroup->path, &status) && status.st_ino == cgroup->inode;
 }
 
-/* The kernel's rules do not say whose it is. */
 bool guards_needs_entry(const struct guards_cgroup *cgroup)
 {
 	return cgroup->owner->late || strlen(cgroup->path) >= GUARD_PATH;
@@ -74,8 +72,6 @@ void guards_slot_set(struct guards *guards, struct guards_cgroup *cgroup, __u32 
 	guards->changed = true;
 }
 
-/* Takes out those of which nothing is to be remembered: all that are gone, and, with the
- * owners known, those that are nobody's and never were anything. */
 void guards_cgroups_sift(struct guards *guards, bool owners_known)
 {
 	struct guards_cgroup **at = &guards->cgroups, *cgroup;
@@ -194,7 +190,6 @@ static void tenant_judge(struct collector *collector, struct guards_tenant *tena
 	tenant->error = tenant->late = 0;
 }
 
-/* Who is guarded, and has which cgroups. False if there is nothing to do for anybody. */
 bool guards_resolve(struct collector *collector)
 {
 	const struct policy *policy = collector->effective;

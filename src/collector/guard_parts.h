@@ -30,7 +30,7 @@ struct guards_tenant {
 /* A cgroup that is, or was, of such a tenant. */
 struct guards_cgroup {
 	struct guards_cgroup *next;
-	struct guards_tenant *owner; /* by the first rule that names it; NULL: nobody's any more */
+	struct guards_tenant *owner; /* by the first rule that names it; NULL: no rule does */
 	__u64 inode;
 	__u32 slot;   /* that it has in the kernel; 0: none */
 	bool floored; /* rdma.max is ours */
@@ -55,16 +55,16 @@ struct guards_cgroup *guards_cgroup_add(struct guards *guards, const char *path,
 
 /* The kernel's rules do not say whose it is. */
 bool guards_needs_entry(const struct guards_cgroup *cgroup);
-/* Tells the kernel; 0: it is nobody's. */
+/* Tells the kernel which slot a cgroup has; 0: none. */
 void guards_slot_set(struct guards *guards, struct guards_cgroup *cgroup, __u32 slot);
-/* Takes out those of which nothing is to be remembered: all that are gone, and, with the owners
- * known, those that are nobody's and never were anything. */
+/* Removes cgroups from the list: those that do not exist any more, and, once the owners are known,
+ * those without a guarded owner, slot and rdma.max. */
 void guards_cgroups_sift(struct guards *guards, bool owners_known);
 void guards_cgroups_free(struct guards *guards);
 
 /* Whether the kernel can hold a match line. */
 bool guards_has_cgroup_only(const struct policy_rule *rule);
-/* Finds the cgroups of all tenants; false if no tenant is, or was, to be guarded. */
+/* Finds the cgroups of all guarded tenants; false if no tenant is guarded, or was. */
 bool guards_resolve(struct collector *collector);
 
 /* ---- guard_writer.c */

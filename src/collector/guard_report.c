@@ -34,7 +34,7 @@ static void head_problem(const struct guard_head *head, char ret_problem[GUARDS_
 	snprintf(ret_problem, GUARDS_REASON, "%.*s", GUARDS_REASON - 1, head->problem);
 }
 
-/* Ways into the kernel that are not looked at, as a sentence; false if there are none. */
+/* Names the ways into the kernel that the guard does not check; false if it checks all. */
 static bool ways_lack(const struct guard_head *head, char ret_reason[GUARDS_REASON])
 {
 	__u32 ways = __atomic_load_n(&head->ways, __ATOMIC_RELAXED);

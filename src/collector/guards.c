@@ -46,7 +46,6 @@ static const char *place(const char *variable, const char *usual)
 	return named && named[0] ? named : usual;
 }
 
-/* Where the unified hierarchy is. */
 const char *guards_hierarchy(void)
 {
 	struct statfs where;
@@ -76,7 +75,6 @@ struct guards_tenant *guards_tenant_of_slot(const struct guards *guards, __u32 s
 	return tenant;
 }
 
-/* NULL when there is no memory. */
 struct guards_tenant *guards_tenant_add(struct guards *guards, const char *name)
 {
 	struct guards_tenant **end = &guards->tenants;
