@@ -240,12 +240,13 @@ inside=(sh -c 'echo $$ >"/sys/fs/cgroup/$0/cgroup.procs" && exec "$@"')
 # changes. Emulated (QEMU 7.2), they may go on executing what the kernel has patched away, and it
 # panics; with kprobes of tracefs as well. So while hooks come and go there is only one.
 processors_off=0
+emulated() { ! grep -q kvm /sys/devices/system/clocksource/clocksource0/available_clocksource; }
 processors() {
 	local file
 	processors_off=$((processors_off + ($1 ? -1 : 1)))
 	[ $processors_off -eq $((1 - $1)) ] || return 0
 	for file in /sys/devices/system/cpu/cpu[1-9]*/online; do
-		[ ! -e "$file" ] || ! grep -q 'QEMU TCG' /proc/cpuinfo || echo "$1" >"$file"
+		[ ! -e "$file" ] || ! emulated || echo "$1" >"$file"
 	done
 }
 
