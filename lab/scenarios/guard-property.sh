@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The guard's promise as a property: random programs of four hostile tenants, which fork, pass
-# files, execute, race on their commands, by every way and of both widths, in cgroups that come and
-# go. In no frozen moment has a tenant more than its limits, and no witness is refused or killed.
+# files, execute, race on their commands and fill the guard's table, by every way and of both widths,
+# in cgroups that come and go. In no frozen moment has a tenant more than its limits, and no witness
+# is refused or killed.
 # 40 seconds; with RDMA_INTERCEPT_TEST_FACTOR above 1, 10 minutes. SEED repeats a run.
 # processors: 2
 set -euo pipefail
@@ -29,7 +30,8 @@ run() {
 	cp "$scratch/hostiles" "$scratch/rows"
 	echo "      ($(head -n 1 "$scratch/hostiles"); $(tail -n 1 "$scratch/hostiles"))"
 }
-guard_start
+# Small enough to be filled in this time; the rows of the accounting, 1 for 32 places, suffice.
+guard_start --tables 4096
 run "${SEED:-$RANDOM$RANDOM}" "$seconds"
 check "no tenant is over a limit, and no witness is harmed" test "$result" -eq 0
 killed_all() {
@@ -41,6 +43,10 @@ killed_all() {
 }
 # A race needs two processors at the same moment, which a busy machine may not give in so short a time.
 [ "$seconds" -lt 600 ] && echo "      (killed: $(killed_all))" || check "somebody was killed ($(killed_all))" test "$(killed_all)" -gt 0
+filled() { tells "the tenant has its share of the places in the guard's table" -j events; }
+check "a tenant filled its share of the table" filled
+all_owners_known() { "$rows" head | tee "$scratch/rows" | grep -q ' lost_objects 0 lost_rows 0'; }
+check "the judge saw the owner of each object" all_owners_known
 for tenant in w1 w2; do
 	check "$tenant: nobody was refused" is refused $tenant ''
 	check "$tenant: nobody was killed" is killed $tenant 0

@@ -24,6 +24,7 @@ enum {
 	FILES = 8,
 	OBJECTS = 32,
 	RACE_SECONDS = 2,
+	FILL = 2000, /* more than a tenant's share of a small table */
 	DEPTH = 3,
 	REST_US = 20000, /* of a witness: others shall get to run at the same time */
 	LARGE = 1 << 20,
@@ -196,6 +197,21 @@ static void do_make(void)
 	}
 }
 
+/* Takes all places that the guard's table of charges has for the tenant: MWs have no limit. */
+static void do_fill(void)
+{
+	unsigned file, again = FILL;
+	struct parts parts;
+	__u32 handle;
+
+	if (!file_count)
+		return;
+	file = pick(file_count);
+	parts = parts_of(file);
+	while (again-- && !make_one(files[file].fd, &parts, path_find("ioctl"), MW, &handle))
+		;
+}
+
 static void do_destroy(void)
 {
 	unsigned which;
@@ -366,9 +382,15 @@ static _Noreturn void attack(int count, char **inherited)
 	signal(SIGCHLD, SIG_IGN);
 	for (int i = 0; i < count; i++)
 		file_add(atoi(inherited[i]));
+	if (!count) {
+		do_open();
+		do_fill();
+	}
 	for (;;) {
 		if (pick(200) == 0)
 			do_exec();
+		if (pick(60) == 0)
+			do_fill();
 		actions[pick(sizeof(actions) / sizeof(actions[0]))]();
 	}
 }
