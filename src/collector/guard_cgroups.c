@@ -81,7 +81,7 @@ void guards_cgroups_sift(struct guards *guards, bool owners_known)
 
 		if (gone && cgroup->slot)
 			guards_slot_set(guards, cgroup, 0);
-		if (gone || (owners_known && !cgroup->slot && !cgroup->floored &&
+		if (gone || (owners_known && !cgroup->slot && !cgroup->has_rdmacg &&
 			     !(cgroup->owner && cgroup->owner->on))) {
 			cgroup_remove(guards, at);
 		} else {
@@ -186,7 +186,7 @@ static void tenant_judge(struct collector *collector, struct guards_tenant *tena
 		     policy_tenant_guard(policy, said);
 	tenant->enforced = tenant->on && tenant->scope && tenant->mode == MODE_ENFORCE;
 	tenant->rules = tenant->found = tenant->other = 0;
-	tenant->cgroups = tenant->mapped = tenant->floors = 0;
+	tenant->cgroups = tenant->mapped = tenant->with_rdmacg = 0;
 	tenant->error = tenant->late = 0;
 }
 

@@ -25,7 +25,7 @@ static void tenant_count(struct guards *guards)
 			continue;
 		owner->cgroups++;
 		owner->mapped += owner->slot && cgroup->slot == owner->slot;
-		owner->floors += cgroup->held;
+		owner->with_rdmacg += cgroup->rdmacg_in_force;
 	}
 }
 
@@ -179,7 +179,7 @@ static void tenant_conclude(struct collector *collector, struct guards_tenant *t
 	tenant->pending = is_pending(&collector->guards, tenant);
 	if (tenant->on)
 		guarantee = kernel_guarantee(collector, tenant, reason);
-	if (guarantee == GUARANTEE_NONE && tenant->floors)
+	if (guarantee == GUARANTEE_NONE && tenant->with_rdmacg)
 		guarantee = GUARANTEE_FLOOR;
 	if (guarantee == tenant->guarantee && !strcmp(reason, tenant->reason))
 		return;
@@ -314,7 +314,7 @@ void guards_describe_host(const struct collector *collector, struct proto_guard 
 		ret_row->on += tenant->on;
 	for (const struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next) {
 		ret_row->cgroups += cgroup->slot != 0;
-		ret_row->floor += cgroup->held;
+		ret_row->floor += cgroup->rdmacg_in_force;
 	}
 	if (!guards->guard.head)
 		return;
@@ -339,7 +339,7 @@ void guards_describe_tenant(const struct collector *collector, const char *name,
 	ret_row->guarantee = tenant->guarantee;
 	ret_row->pending = tenant->pending;
 	ret_row->cgroups = guards->guard.head ? tenant->mapped : tenant->cgroups;
-	ret_row->floor = tenant->floors;
+	ret_row->floor = tenant->with_rdmacg;
 	snprintf(ret_row->reason, sizeof(ret_row->reason), "%s", tenant->reason);
 	if (!tenant->slot)
 		return;

@@ -234,14 +234,14 @@ void guards_apply(struct collector *collector)
 	uint64_t begun_ns = now_ns();
 
 	if (!guards->looked)
-		guards_floors_recall(collector);
+		guards_rdmacg_recall(collector);
 	guard_find(collector);
 	guards_cgroups_sift(guards, false);
 	if (!guards_resolve(collector))
 		return;
 	if (guards->guard.head)
 		guards_write(collector);
-	guards_floors_write(collector);
+	guards_rdmacg_write(collector);
 	guards_conclude(collector);
 	tenants_sift(guards);
 	guards->applied_ns = now_ns();

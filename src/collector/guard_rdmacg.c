@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The floor below the guard: rdma.max of the cgroups of tenants. */
+/* Sets rdma.max of the cgroups of guarded tenants: the weaker limit below the guard. */
 #include "collector/guard_parts.h"
 
 #include <errno.h>
@@ -7,16 +7,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "collector/floor.h"
+#include "collector/rdmacg.h"
 
-/* ---- the floor: rdma.max of the cgroups */
-
-static struct floor floor_of(const struct guards_tenant *tenant)
+static struct rdmacg_limit tenant_rdmacg_limit(const struct guards_tenant *tenant)
 {
-	return tenant && tenant->enforced ? floor_below(tenant->scope->limit) : floor_none;
+	return tenant && tenant->enforced ? rdmacg_limit_of(tenant->scope->limit) : rdmacg_unlimited;
 }
 
-static void floors_path(const struct collector *collector, char ret_path[PATH_MAX])
+static void rdmacg_paths_file(const struct collector *collector, char ret_path[PATH_MAX])
 {
 	const char *slash = strrchr(collector->runtime_path, '/');
 
@@ -25,30 +23,30 @@ static void floors_path(const struct collector *collector, char ret_path[PATH_MA
 }
 
 /* A later life must know what is ours: the paths, a line each. */
-static void floors_remember(const struct collector *collector)
+static void rdmacg_paths_keep(const struct collector *collector)
 {
 	char path[PATH_MAX], temporary[PATH_MAX + 2];
 	FILE *file;
 
-	floors_path(collector, path);
+	rdmacg_paths_file(collector, path);
 	snprintf(temporary, sizeof(temporary), "%s~", path);
 	file = fopen(temporary, "we");
 	for (const struct guards_cgroup *cgroup = collector->guards.cgroups; file && cgroup;
 	     cgroup = cgroup->next)
-		if (cgroup->floored)
+		if (cgroup->has_rdmacg)
 			fprintf(file, "%s\n", cgroup->path);
 	if (!file || fclose(file) || rename(temporary, path))
 		log_write(&collector->log, LOG_WARN, "%s: %s", path, strerror(errno));
 }
 
-void guards_floors_recall(struct collector *collector)
+void guards_rdmacg_recall(struct collector *collector)
 {
 	char path[PATH_MAX], line[PATH_MAX];
 	struct guards_cgroup *cgroup;
 	struct stat status;
 	FILE *file;
 
-	floors_path(collector, path);
+	rdmacg_paths_file(collector, path);
 	file = fopen(path, "re");
 	while (file && fgets(line, sizeof(line), file)) {
 		line[strcspn(line, "\n")] = '\0';
@@ -56,41 +54,41 @@ void guards_floors_recall(struct collector *collector)
 			continue;
 		cgroup = guards_cgroup_add(&collector->guards, line, status.st_ino);
 		if (cgroup)
-			cgroup->floored = true;
+			cgroup->has_rdmacg = true;
 	}
 	if (file)
 		fclose(file);
 }
 
-void guards_floors_write(struct collector *collector)
+void guards_rdmacg_write(struct collector *collector)
 {
 	struct guards *guards = &collector->guards;
 	bool changed = false;
 
 	for (struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next) {
-		struct floor floor = floor_of(cgroup->owner);
+		struct rdmacg_limit limit = tenant_rdmacg_limit(cgroup->owner);
 
-		if (!cgroup->floored && !floor_is_same(&floor, &floor_none) &&
-		    floor_is_possible(cgroup->path))
-			changed = cgroup->floored = true;
+		if (!cgroup->has_rdmacg && !rdmacg_is_same(&limit, &rdmacg_unlimited) &&
+		    rdmacg_is_possible(cgroup->path))
+			changed = cgroup->has_rdmacg = true;
 	}
 	if (changed)
-		floors_remember(collector);
+		rdmacg_paths_keep(collector);
 	changed = false;
 	for (struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next) {
-		struct floor floor = floor_of(cgroup->owner);
-		bool none = floor_is_same(&floor, &floor_none);
+		struct rdmacg_limit limit = tenant_rdmacg_limit(cgroup->owner);
+		bool none = rdmacg_is_same(&limit, &rdmacg_unlimited);
 		int result;
 
-		if (!cgroup->floored)
+		if (!cgroup->has_rdmacg)
 			continue;
-		result = floor_write(cgroup->path, &floor);
-		cgroup->held = result == 0 && !none;
+		result = rdmacg_write(cgroup->path, &limit);
+		cgroup->rdmacg_in_force = result == 0 && !none;
 		if (none && (result == 0 || result == -ENODEV || result == -ENOENT)) {
-			cgroup->floored = false;
+			cgroup->has_rdmacg = false;
 			changed = true;
 		}
 	}
 	if (changed)
-		floors_remember(collector);
+		rdmacg_paths_keep(collector);
 }

@@ -4,32 +4,32 @@
  * all kinds together, on each device. It is weaker than a guard, and needs none. Knows neither
  * tenants nor policies.
  */
-#ifndef COLLECTOR_FLOOR_H
-#define COLLECTOR_FLOOR_H
+#ifndef COLLECTOR_RDMACG_H
+#define COLLECTOR_RDMACG_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "ledger/kinds.h"
 
-enum { FLOOR_NUMBER = 24 };
+enum { RDMACG_NUMBER = 24 };
 
 /* As the file has them: numbers, or "max". */
-struct floor {
-	char handles[FLOOR_NUMBER], objects[FLOOR_NUMBER];
+struct rdmacg_limit {
+	char handles[RDMACG_NUMBER], objects[RDMACG_NUMBER];
 };
 
-extern const struct floor floor_none;
+extern const struct rdmacg_limit rdmacg_unlimited;
 
 /* What cannot be passed without passing one of these limits. */
-struct floor floor_below(const uint64_t limit[KIND_COUNT]);
+struct rdmacg_limit rdmacg_limit_of(const uint64_t limit[KIND_COUNT]);
 
-bool floor_is_same(const struct floor *a, const struct floor *b);
+bool rdmacg_is_same(const struct rdmacg_limit *a, const struct rdmacg_limit *b);
 
 /* Whether the cgroup of that path can have one. */
-bool floor_is_possible(const char *cgroup);
+bool rdmacg_is_possible(const char *cgroup);
 
 /* 0 when each device has it; -ENODEV when there are none, or another -errno. */
-int floor_write(const char *cgroup, const struct floor *floor);
+int rdmacg_write(const char *cgroup, const struct rdmacg_limit *limit);
 
 #endif
