@@ -4,9 +4,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "collector/collector.h"
 #include "collector/drift.h"
 #include "collector/grants.h"
@@ -43,7 +43,6 @@ const struct proto_event *collector_event(struct collector *collector,
 
 static void answer_PING(struct collector *collector, const struct request *request)
 {
-	struct timespec now;
 	struct proto_pong pong = {
 		.pid = getpid(),
 		.uid = geteuid(),
@@ -54,8 +53,7 @@ static void answer_PING(struct collector *collector, const struct request *reque
 		.version = COLLECTOR_VERSION,
 	};
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	pong.uptime_seconds = (uint64_t)now.tv_sec - collector->started;
+	pong.uptime_seconds = clock_now_seconds() - collector->started;
 	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
 		pong.tenants += collector->books.tenant[i] != NULL;
 	snprintf(pong.policy, sizeof(pong.policy), "%s", collector->effective->file);
@@ -171,11 +169,8 @@ static void search_await(struct collector *collector)
 void collector_search(struct collector *collector)
 {
 	unsigned pages = collector->members.pages;
-	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if (members_search(&collector->members, (uint64_t)now.tv_sec * 1000000000u +
-							(uint64_t)now.tv_nsec + SEARCH_NS))
+	if (members_search(&collector->members, clock_now_ns() + SEARCH_NS))
 		server_resume(collector->server);
 	/* What a member holds is known again, and with it what can be taken back. */
 	if (collector->members.pages != pages)

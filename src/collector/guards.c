@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statfs.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "collector/guard_parts.h"
 #include "monitor/reader.h"
 
@@ -30,14 +30,6 @@
 /* But not looked at again before so many times as long as the last look took: a user who can make
  * cgroups decides how many there are. The kernel knows a new one at once, by the rules. */
 #define REST 10
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static const char *place(const char *variable, const char *usual)
 {
@@ -231,7 +223,7 @@ void guards_apply(struct collector *collector)
 {
 	struct guards *guards = &collector->guards;
 
-	uint64_t begun_ns = now_ns();
+	uint64_t begun_ns = clock_now_ns();
 
 	if (!guards->looked)
 		guards_rdmacg_recall(collector);
@@ -244,7 +236,7 @@ void guards_apply(struct collector *collector)
 	guards_rdmacg_write(collector);
 	guards_conclude(collector);
 	tenants_sift(guards);
-	guards->applied_ns = now_ns();
+	guards->applied_ns = clock_now_ns();
 	guards->took_ns = guards->applied_ns - begun_ns;
 }
 
@@ -252,7 +244,7 @@ void guards_look(struct collector *collector)
 {
 	const struct guards *guards = &collector->guards;
 
-	if (now_ns() - guards->applied_ns > FRESH_NS + REST * guards->took_ns ||
+	if (clock_now_ns() - guards->applied_ns > FRESH_NS + REST * guards->took_ns ||
 	    (guards->guard.head && !monitor_guard_is_current(&guards->guard, guards->directory)))
 		guards_apply(collector);
 }

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "collector/members.h"
 #include "ledger/leaselayout.h"
 
@@ -67,14 +67,6 @@ struct heirs {
 	heirs_done *done;
 	void *closure;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* ---- who is sought */
 
@@ -456,7 +448,7 @@ static void turn_pass(struct heirs *heirs)
 
 bool heirs_step(struct heirs *heirs, uint64_t until)
 {
-	uint64_t begun = now_ns(), now = begun;
+	uint64_t begun = clock_now_ns(), now = begun;
 	struct search *search = heirs->first;
 	bool goes_on = true;
 
@@ -468,7 +460,7 @@ bool heirs_step(struct heirs *heirs, uint64_t until)
 	}
 	while (goes_on && now < until) {
 		goes_on = pass_step(heirs, search);
-		now = now_ns();
+		now = clock_now_ns();
 	}
 	heirs->spent_ns += now - begun;
 	if (!goes_on)

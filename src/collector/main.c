@@ -14,9 +14,9 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "collector/collector.h"
 #include "collector/grants.h"
 #include "proto/client.h"
@@ -462,7 +462,6 @@ int main(int argc, char **argv)
 	static struct collector collector;
 	char problem[POLICY_PROBLEM] = "";
 	struct options options;
-	struct timespec now;
 	sigset_t signals;
 	int ready = -1, result = parse_options(argc, argv, &options);
 
@@ -492,8 +491,7 @@ int main(int argc, char **argv)
 	raise_descriptors();
 	/* Everybody's growth waits for us, and on a busy host not for long. Refused to users. */
 	setpriority(PRIO_PROCESS, 0, -10);
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	collector.started = (uint64_t)now.tv_sec;
+	collector.started = clock_now_seconds();
 	result = sd_event_new(&collector.event);
 	if (result >= 0)
 		result = start(&collector, &options, problem);

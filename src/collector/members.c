@@ -14,9 +14,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "collector/grants.h"
 #include "collector/heirs.h"
 #include "ledger/identity.h"
@@ -58,14 +58,6 @@ static bool has_event(int fd, short events)
 	struct pollfd poll_fd = { .fd = fd, .events = events };
 
 	return poll(&poll_fd, 1, 0) > 0 && poll_fd.revents;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 /* ---- who it is */
@@ -398,7 +390,7 @@ static void on_sought(void *closure, unsigned member, enum heirs_result result)
 				  (int)members->books->file->member[member].pid);
 		return;
 	}
-	if (result == HEIRS_NONE && remains(members, member, now_ns()) != REMAINS_SOMETHING)
+	if (result == HEIRS_NONE && remains(members, member, clock_now_ns()) != REMAINS_SOMETHING)
 		forget(members, member, MEMBER_DIED);
 	else
 		orphan_tell(members, member);
@@ -414,7 +406,7 @@ int members_join(struct members *members, const struct peer *peer, unsigned tena
 	uint64_t inode = 0, cookie;
 
 	if (before >= 0)
-		bury(members, (unsigned)before, now_ns(), true);
+		bury(members, (unsigned)before, clock_now_ns(), true);
 	number = books_member_row(books);
 	if (number < 0)
 		return number;
@@ -474,7 +466,7 @@ static int dispatch_some(struct members *members)
 {
 	struct epoll_event event[EVENTS];
 	int count = epoll_wait(members->epoll, event, EVENTS, 0);
-	uint64_t since = now_ns(); /* all of these were over then */
+	uint64_t since = clock_now_ns(); /* all of these were over then */
 
 	for (int i = 0; i < count; i++) {
 		unsigned member = event[i].data.u32;
@@ -539,7 +531,7 @@ bool members_check_orphans(struct members *members)
 {
 	unsigned high = members->books->file->members_high;
 	bool soon = false, unknown = false;
-	uint64_t now = now_ns(), spent;
+	uint64_t now = clock_now_ns(), spent;
 
 	for (unsigned member = 0; members->orphans && member < high; member++)
 		if (members->books->member[member].orphan)
@@ -653,13 +645,13 @@ void members_attach(struct members *members)
 			reunite(members, i);
 	}
 	/* After all of them, so that the kernel needs to be asked once. */
-	since = now_ns();
+	since = clock_now_ns();
 	for (unsigned i = 0; i < books->file->members_high; i++)
 		if (books->file->member[i].state == BOOK_TAKEN && books->member[i].pidfd < 0)
 			bury(members, i, since, false);
 	/* What takes longer is searched for while clients are served already. */
-	since = now_ns();
-	while (members_are_sought(members) && now_ns() - since < ATTACH_NS)
+	since = clock_now_ns();
+	while (members_are_sought(members) && clock_now_ns() - since < ATTACH_NS)
 		members_search(members, since + ATTACH_NS);
 	attached(members);
 }

@@ -13,9 +13,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "ledger/identity.h"
 
 #ifndef SO_PEERPIDFD
@@ -90,19 +90,6 @@ struct server {
 	struct log_seldom turned_away;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static uint64_t now_seconds(void)
-{
-	return now_ns() / 1000000000u;
-}
-
 /* ---- connections */
 
 static void ring_add(struct connection *ring, struct connection *connection)
@@ -159,7 +146,7 @@ static void connection_free(struct connection *connection)
 static int on_timer(sd_event_source *source, uint64_t now, void *closure)
 {
 	struct server *server = closure;
-	uint64_t seconds = now_seconds();
+	uint64_t seconds = clock_now_seconds();
 	struct connection *next;
 
 	for (struct connection *c = server->parked.next; c != &server->parked; c = next) {
@@ -193,7 +180,7 @@ static void park(struct connection *connection, uint32_t events, uint64_t second
 	struct server *server = connection->server;
 	struct epoll_event event = { .events = events, .data.ptr = connection };
 
-	connection->deadline = seconds ? now_seconds() + seconds + 1 : 0;
+	connection->deadline = seconds ? clock_now_seconds() + seconds + 1 : 0;
 	if (connection->parked) {
 		epoll_ctl(server->epoll, EPOLL_CTL_MOD, connection->fd, &event);
 		return;
@@ -650,7 +637,7 @@ static struct line *line_choose(struct server *server)
 static int on_turn(sd_event_source *source, uint64_t time, void *closure)
 {
 	struct server *server = closure;
-	uint64_t begun = now_ns(), until = begun + TURN_US * 1000u, now = begun;
+	uint64_t begun = clock_now_ns(), until = begun + TURN_US * 1000u, now = begun;
 	struct line *line = NULL;
 
 	while (now < until && (line = line_choose(server))) {
@@ -659,7 +646,7 @@ static int on_turn(sd_event_source *source, uint64_t time, void *closure)
 		server->spent_ns = line->spent_ns;
 		unpark(connection);
 		serve(connection);
-		now = now_ns();
+		now = clock_now_ns();
 		line->spent_ns += now - begun;
 		begun = now;
 	}

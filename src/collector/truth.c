@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "collector/collector.h"
 #include "collector/drift.h"
 #include "collector/grants.h"
@@ -56,14 +56,6 @@ struct truth_sample {
 	struct truth_process process[MONITOR_ROWS];
 	struct truth_part part[MONITOR_ROWS];
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* ---- the monitor */
 
@@ -305,7 +297,7 @@ static void sample_take(struct collector *collector)
 	struct monitor_row row;
 	unsigned cursor = 0;
 
-	truth->taken_ns = now_ns();
+	truth->taken_ns = clock_now_ns();
 	if (!before->processes)
 		sample_clear(before);
 	sample_clear(sample);
@@ -419,7 +411,7 @@ static int library_is_loaded(pid_t pid)
 	if (late > 0 && waitpid(late, NULL, WNOHANG) == 0)
 		return -EBUSY;
 	late = 0;
-	if (now_ns() < not_before_ns)
+	if (clock_now_ns() < not_before_ns)
 		return -EBUSY;
 	if (pipe2(ends, O_CLOEXEC))
 		return -errno;
@@ -434,7 +426,7 @@ static int library_is_loaded(pid_t pid)
 		result = -errno;
 	else if (poll(&poll_fd, 1, MAPS_MS) <= 0 ||
 		 read(ends[0], &result, sizeof(result)) != sizeof(result))
-		not_before_ns = now_ns() + MAPS_PAUSE_NS;
+		not_before_ns = clock_now_ns() + MAPS_PAUSE_NS;
 	close(ends[0]);
 	if (child < 0)
 		return result;
@@ -469,7 +461,7 @@ static void process_judge(struct collector *collector, struct truth_process *pro
 	const char *name = COLLECTOR_TENANT;
 	struct subject subject;
 	bool is_new = !process->judged;
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns();
 	int tenant;
 
 	if (!view)
@@ -508,7 +500,7 @@ static void tenant_forget(const struct collector *collector, struct truth_proces
 static void uncovered_find(struct collector *collector)
 {
 	struct truth_sample *sample = collector->truth.now;
-	uint64_t until = now_ns() + JUDGING_NS;
+	uint64_t until = clock_now_ns() + JUDGING_NS;
 
 	for (unsigned i = 0; i < sample->processes; i++) {
 		struct truth_process *process = &sample->process[i];
@@ -521,7 +513,7 @@ static void uncovered_find(struct collector *collector)
 			process->uncovered = process->tenant != BOOKS_NOBODY;
 			continue;
 		}
-		if (now_ns() < until)
+		if (clock_now_ns() < until)
 			process_judge(collector, process);
 		else if (process->uncovered)
 			tenant_forget(collector, process);
@@ -639,7 +631,7 @@ void truth_look(struct collector *collector)
 	if (!truth->looked || truth->reader.head)
 		monitor_find(collector);
 	if (truth->reader.head) {
-		if (!truth->taken_ns || now_ns() - truth->taken_ns > FRESH_NS)
+		if (!truth->taken_ns || clock_now_ns() - truth->taken_ns > FRESH_NS)
 			sample_take(collector);
 		members_rejoin(collector);
 		uncovered_find(collector);
