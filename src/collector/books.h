@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/log.h"
+#include "collector/statefile.h"
 #include "ledger/leaselayout.h"
 #include "ledger/ledger.h"
 
@@ -26,7 +27,7 @@ enum {
 	BOOKS_VERSION = 2,
 	BOOKS_MEMBERS = 8192,
 	BOOKS_TENANTS = 1024,
-	BOOKS_PROBLEM = 512,
+	BOOKS_PROBLEM = STATEFILE_PROBLEM,
 	BOOKS_NOBODY = UINT32_MAX >> 1, /* no member, no lease, no tenant */
 };
 
