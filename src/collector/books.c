@@ -10,7 +10,7 @@ enum { STEP = 64 };
 
 /* The next row of a table that was never taken, with memory behind it. */
 static int books_row_new(struct books *books, uint32_t *high, unsigned most, const void *rows,
-		   size_t size)
+			 size_t size)
 {
 	unsigned row = *high;
 	int result = 0;
@@ -19,7 +19,7 @@ static int books_row_new(struct books *books, uint32_t *high, unsigned most, con
 		return -ENOSPC;
 	if (row % STEP == 0)
 		result = statefile_reserve(books->fd, books->file, (const char *)rows + row * size,
-				      STEP * size);
+					   STEP * size);
 	if (result < 0)
 		return result;
 	STORE(*high, row + 1);
@@ -40,7 +40,7 @@ int books_member_row(struct books *books)
 
 	if (!books->free_members_count) {
 		row = books_row_new(books, &file->members_high, BOOKS_MEMBERS, file->member,
-			      sizeof(file->member[0]));
+				    sizeof(file->member[0]));
 		if (row < 0)
 			return row;
 		books_member_clear(&books->member[row]);
@@ -56,7 +56,7 @@ int books_lease_row(struct books *books)
 
 	if (!books->free_leases_count) {
 		row = books_row_new(books, &file->leases_high, LEASES_MAX, file->lease,
-			      sizeof(file->lease[0]));
+				    sizeof(file->lease[0]));
 		if (row < 0)
 			return row;
 		books->view[row].member = BOOKS_NOBODY;
@@ -119,7 +119,7 @@ int books_lease_take(struct books *books, unsigned lease, unsigned member, unsig
 	struct tenant *tenant = books->tenant[books->file->member[member].tenant];
 	struct book_lease *row = &books->file->lease[lease];
 	int result = statefile_reserve(tenant->table_fd, tenant->table, &tenant->table->row[lease],
-				  sizeof(tenant->table->row[lease]));
+				       sizeof(tenant->table->row[lease]));
 
 	if (result < 0)
 		return result;

@@ -153,7 +153,7 @@ struct member {
 	int lifeline;	 /* the connection of its HELLO; -1 after a restart */
 	uint32_t leases; /* the first, chained */
 	uint32_t next_of_pid;
-	uint8_t seeks;		   /* for the usage page of one that lives */
+	uint8_t seeks; /* for the usage page of one that lives */
 	struct promise promise;
 	bool orphan;		   /* has ended, but a child still has its descriptors */
 	bool orphan_told;	   /* and everybody knows */

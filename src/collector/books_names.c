@@ -43,7 +43,8 @@ int books_tenant_open(struct books *books, unsigned number)
 	if (!tenant)
 		return -ENOMEM;
 	books_table_name(number, name);
-	tenant->table = statefile_map(books->directory, name, sizeof(*tenant->table), &tenant->table_fd);
+	tenant->table =
+		statefile_map(books->directory, name, sizeof(*tenant->table), &tenant->table_fd);
 	if (!tenant->table) {
 		int result = -errno;
 
@@ -114,13 +115,14 @@ int books_tenant(struct books *books, const char *name)
 	if (number == BOOKS_TENANTS)
 		return -ENOSPC;
 	books_table_name((unsigned)number, file);
-	result = statefile_make(books->directory, file, sizeof(struct lease_table), &head, sizeof(head));
+	result = statefile_make(books->directory, file, sizeof(struct lease_table), &head,
+				sizeof(head));
 	if (result == 0)
 		result = books_tenant_open(books, (unsigned)number);
 	if (result < 0)
 		return result;
 	result = statefile_reserve(books->tenant[number]->table_fd, books->tenant[number]->table,
-			      books->tenant[number]->table, offsetof(struct lease_table, row));
+				   books->tenant[number]->table, offsetof(struct lease_table, row));
 	if (result < 0) {
 		books_tenant_close(books, (unsigned)number);
 		return result;

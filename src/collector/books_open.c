@@ -61,21 +61,21 @@ static int books_file_open(struct books *books, const char *path, char problem[B
 	int result = books_file_check(books->directory, reason, sizeof(reason));
 
 	if (result == -ENOENT)
-		result =
-			statefile_make(books->directory, BOOKS_FILE, sizeof(struct book_file), &head, sizeof(head));
+		result = statefile_make(books->directory, BOOKS_FILE, sizeof(struct book_file),
+					&head, sizeof(head));
 	if (result < 0)
 		return statefile_problem(problem, result, path, BOOKS_FILE,
-				result == -EILSEQ ? reason : NULL);
+					 result == -EILSEQ ? reason : NULL);
 	books->file = statefile_map(books->directory, BOOKS_FILE, sizeof(*books->file), &books->fd);
 	if (!books->file)
 		return statefile_problem(problem, -errno, path, BOOKS_FILE, NULL);
 	result = statefile_reserve(books->fd, books->file, books->file,
-			      offsetof(struct book_file, member));
+				   offsetof(struct book_file, member));
 	if (result < 0)
 		return statefile_problem(problem, result, path, BOOKS_FILE, NULL);
 	if (books->file->members_high > BOOKS_MEMBERS || books->file->leases_high > LEASES_MAX)
 		return statefile_problem(problem, -EILSEQ, path, BOOKS_FILE,
-				"is damaged; remove the directory to start anew");
+					 "is damaged; remove the directory to start anew");
 	return 0;
 }
 
@@ -91,11 +91,11 @@ static int books_tenants_open(struct books *books, const char *path, char proble
 		result = books_tenant_open(books, i);
 		if (result < 0)
 			return statefile_problem(problem, result, path, name,
-					result == -EILSEQ ?
-						"has another layout; end the collector's "
-						"clients and remove the directory to "
-						"start anew" :
-						NULL);
+						 result == -EILSEQ ?
+							 "has another layout; end the collector's "
+							 "clients and remove the directory to "
+							 "start anew" :
+							 NULL);
 	}
 	return 0;
 }
@@ -126,9 +126,10 @@ static int books_rows_read(struct books *books, const char *path, char problem[B
 			continue;
 		}
 		if (row->tenant >= BOOKS_TENANTS || !books->tenant[row->tenant])
-			return statefile_problem(problem, -EILSEQ, path, BOOKS_FILE,
-					"names a tenant that is not there; remove the directory to "
-					"start anew");
+			return statefile_problem(
+				problem, -EILSEQ, path, BOOKS_FILE,
+				"names a tenant that is not there; remove the directory to "
+				"start anew");
 		books->tenant[row->tenant]->members++;
 		books->members_count++;
 	}

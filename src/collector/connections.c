@@ -221,7 +221,8 @@ void connection_settle(struct connection *connection, enum progress progress)
 		if (!connection->parked)
 			connection_park(connection, EPOLLIN, DEADLINE_SECONDS);
 	} else if (connection->subscribed) {
-		connection_park(connection, output_waits(connection) ? EPOLLIN | EPOLLOUT : EPOLLIN, 0);
+		connection_park(connection, output_waits(connection) ? EPOLLIN | EPOLLOUT : EPOLLIN,
+				0);
 	} else if (output_waits(connection)) {
 		connection_park(connection, EPOLLOUT, READING_SECONDS);
 	} else if (connection->kept) {

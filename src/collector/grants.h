@@ -18,8 +18,8 @@ struct grants_need {
 	uint64_t total[COST_KINDS];
 	uint64_t wanted[COST_KINDS];
 	uint64_t question; /* its number on the member's page; 0: it has none */
-	bool exact; /* not a unit more; what is over comes back */
-	bool bare;  /* without credit, but what there is stays */
+	bool exact;	   /* not a unit more; what is over comes back */
+	bool bare;	   /* without credit, but what there is stays */
 };
 
 /* 0: granted, all of it. LEDGER_REFUSED: nothing was, and why. LEDGER_TOLERATED: granted, all of

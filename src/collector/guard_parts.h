@@ -32,10 +32,10 @@ struct guards_cgroup {
 	struct guards_cgroup *next;
 	struct guards_tenant *owner; /* by the first rule that names it; NULL: no rule does */
 	__u64 inode;
-	__u32 slot;   /* that it has in the kernel; 0: none */
+	__u32 slot;	      /* that it has in the kernel; 0: none */
 	bool has_rdmacg;      /* the collector has set its rdma.max */
 	bool rdmacg_in_force; /* and has the limits that the policy sets */
-	char path[];  /* whole */
+	char path[];	      /* whole */
 };
 
 /* ---- guards.c */

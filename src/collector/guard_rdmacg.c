@@ -11,7 +11,8 @@
 
 static struct rdmacg_limit tenant_rdmacg_limit(const struct guards_tenant *tenant)
 {
-	return tenant && tenant->enforced ? rdmacg_limit_of(tenant->scope->limit) : rdmacg_unlimited;
+	return tenant && tenant->enforced ? rdmacg_limit_of(tenant->scope->limit) :
+					    rdmacg_unlimited;
 }
 
 static void rdmacg_paths_file(const struct collector *collector, char ret_path[PATH_MAX])

@@ -191,11 +191,12 @@ static void planted_remove(struct server *server, int directory, const char *tem
 
 /* Listens under a new name and gives it that of the path: who connects finds the old socket
  * or the new one, never none. Where nothing was, nothing is replaced either. */
-static int socket_listen(struct server *server, int directory, const char *name, enum path_state old)
+static int socket_listen(struct server *server, int directory, const char *name,
+			 enum path_state old)
 {
-	static const unsigned how[] = { [PATH_FREE] = RENAME_NOREPLACE,
-					[PATH_DEAD] = 0,
-					[PATH_PLANTED] = RENAME_EXCHANGE };
+	static const unsigned how[] = {
+		[PATH_FREE] = RENAME_NOREPLACE, [PATH_DEAD] = 0, [PATH_PLANTED] = RENAME_EXCHANGE
+	};
 	char temporary[16];
 	int result;
 
@@ -230,7 +231,7 @@ static int path_take(struct server *server, char problem[SERVER_PROBLEM])
 	directory = open(directory_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (directory >= 0) {
 		result = socket_listen(server, directory, slash ? slash + 1 : server->path,
-				   (enum path_state)old);
+				       (enum path_state)old);
 		close(directory);
 	} else {
 		result = -errno;

@@ -37,13 +37,14 @@ bool output_keep(struct connection *connection, const void *data, size_t size)
 		return !connection->broken;
 	if (wanted > connection->output_size) {
 		size_t grown = wanted + wanted / 2;
-		char *buffer = server->output + grown - connection->output_size > OUTPUT_MAX ||
-					       (connection->peer.uid &&
-						output_of_user(server, connection->peer.uid) + grown >
-							OUTPUT_PER_USER) ||
-					       (connection->subscribed && wanted > SUBSCRIBER_MAX) ?
-				       NULL :
-				       realloc(connection->output_buffer, grown);
+		char *buffer =
+			server->output + grown - connection->output_size > OUTPUT_MAX ||
+					(connection->peer.uid &&
+					 output_of_user(server, connection->peer.uid) + grown >
+						 OUTPUT_PER_USER) ||
+					(connection->subscribed && wanted > SUBSCRIBER_MAX) ?
+				NULL :
+				realloc(connection->output_buffer, grown);
 
 		if (!buffer) {
 			connection->broken = true;
@@ -83,7 +84,7 @@ bool output_waits(const struct connection *connection)
 /* A message straight to the socket, with descriptors if there are any. What does not fit is
  * kept; descriptors go with the first byte. */
 static void output_message(struct connection *connection, enum message type, int status,
-			 const void *body, size_t size, const int *fds, unsigned fd_count)
+			   const void *body, size_t size, const int *fds, unsigned fd_count)
 {
 	struct proto_header header = proto_header(type, status, size);
 	struct iovec parts[2] = { { &header, sizeof(header) }, { (void *)body, size } };
@@ -123,7 +124,7 @@ void server_reply(const struct request *request, int status, const void *body, c
 		  unsigned fd_count)
 {
 	output_message(request->connection, request->message->type, status, body,
-		     request->message->reply, fds, fd_count);
+		       request->message->reply, fds, fd_count);
 }
 
 void output_fail(struct connection *connection, enum message type, int error, const char *text)

@@ -26,8 +26,8 @@ struct request {
 	pid_t pid;	  /* as the kernel tells it */
 	uid_t uid;
 	gid_t gid;
-	uint64_t start; /* of the process when its connection came; 0 if the kernel knows it */
-	int fd;		/* of the connection, to ask the kernel more */
+	uint64_t start;	 /* of the process when its connection came; 0 if the kernel knows it */
+	int fd;		 /* of the connection, to ask the kernel more */
 	uint64_t ticket; /* of server_hold, if it comes for the second time; or 0 */
 };
 

@@ -34,9 +34,9 @@ struct connection {
 	uint64_t start;	   /* of the peer, where the kernel cannot say later who it was */
 	uint64_t deadline; /* seconds; 0: none */
 	bool subscribed;
-	bool kept; /* for the next request, after the reply */
-	bool ready;  /* it has something to say: in the ring of those, and not parked */
-	bool held;   /* likewise, until server_resume */
+	bool kept;  /* for the next request, after the reply */
+	bool ready; /* it has something to say: in the ring of those, and not parked */
+	bool held;  /* likewise, until server_resume */
 	uint64_t ticket;
 	bool broken; /* the client is gone, or has not kept to the rules */
 	size_t input;
@@ -72,7 +72,7 @@ struct server {
 	} line[SERVER_LINES];
 	struct line *lines;
 	uint64_t spent_ns; /* of the line that had the last turn, when that began */
-	size_t output; /* of all connections */
+	size_t output;	   /* of all connections */
 	struct log_seldom turned_away;
 };
 

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int statefile_problem(char problem[STATEFILE_PROBLEM], int result, const char *path, const char *name,
-		    const char *what)
+int statefile_problem(char problem[STATEFILE_PROBLEM], int result, const char *path,
+		      const char *name, const char *what)
 {
 	snprintf(problem, STATEFILE_PROBLEM, "%s%s%s: %s", path, name[0] ? "/" : "", name,
 		 what ? what : strerror(-result));
@@ -57,18 +57,18 @@ int statefile_directory_lock(int directory, const char *path, char problem[STATE
 	if (!flock(directory, LOCK_EX | LOCK_NB))
 		return 0;
 	return statefile_problem(problem, errno == EWOULDBLOCK ? -EBUSY : -errno, path, "",
-			errno == EWOULDBLOCK ? "another collector keeps its books here" : NULL);
+				 errno == EWOULDBLOCK ? "another collector keeps its books here" :
+							NULL);
 }
 
-int statefile_make(int directory, const char *name, size_t size, const void *head,
-		     size_t head_size)
+int statefile_make(int directory, const char *name, size_t size, const void *head, size_t head_size)
 {
 	char temporary[64];
 	int fd, result = 0;
 
 	snprintf(temporary, sizeof(temporary), ".%s.new", name);
-	fd = openat(directory, temporary,
-		    O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = openat(directory, temporary, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+		    0600);
 	if (fd < 0)
 		return -errno;
 	if (ftruncate(fd, (off_t)size) || pwrite(fd, head, head_size, 0) != (ssize_t)head_size ||

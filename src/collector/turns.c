@@ -138,8 +138,8 @@ static bool request_is_complete(const struct connection *connection)
 
 static void connection_serve(struct connection *connection)
 {
-	enum progress progress =
-		request_is_complete(connection) ? PROGRESS_READY : connection_receive(connection);
+	enum progress progress = request_is_complete(connection) ? PROGRESS_READY :
+								   connection_receive(connection);
 
 	if (progress == PROGRESS_READY) {
 		if (connection_has_hung_up(connection))
