@@ -208,7 +208,7 @@ static void answer_HELLO(struct collector *collector, const struct request *requ
 	struct subject subject;
 	struct peer peer;
 	const char *share;
-	int tenant, member, fds[2], result = members_identify(request->fd, request->start, &peer);
+	int tenant, member, fds[2], result = peer_identify(request->fd, request->start, &peer);
 
 	if (result < 0) {
 		server_fail(request, result, "process %d cannot be identified: %s",

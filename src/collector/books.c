@@ -22,7 +22,7 @@ static int books_row_new(struct books *books, uint32_t *high, unsigned most, con
 					   STEP * size);
 	if (result < 0)
 		return result;
-	STORE(*high, row + 1);
+	BOOKS_STORE(*high, row + 1);
 	return (int)row;
 }
 
@@ -125,13 +125,13 @@ int books_lease_take(struct books *books, unsigned lease, unsigned member, unsig
 		return result;
 	books->free_leases_count--;
 	for (int kind = 0; kind < KIND_COUNT; kind++) {
-		STORE(tenant->table->row[lease].cap[kind], 0);
-		STORE(row->granted[kind], 0);
-		STORE(row->device_limit[kind], SIZE_UNLIMITED);
+		BOOKS_STORE(tenant->table->row[lease].cap[kind], 0);
+		BOOKS_STORE(row->granted[kind], 0);
+		BOOKS_STORE(row->device_limit[kind], SIZE_UNLIMITED);
 	}
-	STORE(row->member, member);
-	STORE(row->device, device);
-	STORE(row->usage_row, usage_row);
+	BOOKS_STORE(row->member, member);
+	BOOKS_STORE(row->device, device);
+	BOOKS_STORE(row->usage_row, usage_row);
 	__atomic_store_n(&row->state, BOOK_TAKEN, __ATOMIC_RELEASE);
 	books_lease_link(books, lease);
 	return 0;
@@ -205,7 +205,7 @@ void books_member_free(struct books *books, unsigned member)
 		beside->leases = books->view[lease].next_of_member;
 		books_lease_free(books, lease);
 	}
-	STORE(row->generation, row->generation + 1);
+	BOOKS_STORE(row->generation, row->generation + 1);
 	__atomic_store_n(&row->state, BOOK_FREE, __ATOMIC_RELEASE);
 	books->tenant[row->tenant]->members--;
 	books->members_count--;

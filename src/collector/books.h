@@ -33,6 +33,9 @@ enum {
 
 /* ---- the file: every word is written by the collector alone */
 
+/* A word of it is written whole: the collector may be killed at any instruction. */
+#define BOOKS_STORE(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELAXED)
+
 enum book_state { BOOK_FREE, BOOK_TAKEN, BOOK_DYING };
 
 enum {

@@ -127,7 +127,7 @@ int books_tenant(struct books *books, const char *name)
 		books_tenant_close(books, (unsigned)number);
 		return result;
 	}
-	STORE(books->file->tolerant[number], 0);
+	BOOKS_STORE(books->file->tolerant[number], 0);
 	books_name_write(&books->file->tenant[number], name);
 	return number;
 }

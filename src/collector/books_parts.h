@@ -5,8 +5,6 @@
 
 #include "collector/books.h"
 
-#define STORE(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELAXED)
-
 /* ---- books_names.c */
 
 enum { BOOKS_TABLE_NAME = 32 };

@@ -13,10 +13,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "collector/members.h"
-#include "ledger/leaselayout.h"
+#include "collector/usage_page.h"
 
-#define PAGE_LINK "/memfd:" MEMBERS_PAGE_NAME
+#define PAGE_LINK "/memfd:" USAGE_PAGE_NAME
 #define DEVICE_LINK "/dev/infiniband/"
 
 enum {
@@ -70,7 +69,7 @@ struct heirs {
 
 /* ---- who is sought */
 
-static int *bucket(struct heirs *heirs, uint64_t inode)
+static int *heirs_bucket(struct heirs *heirs, uint64_t inode)
 {
 	return &heirs->by_inode[inode % BUCKETS];
 }
@@ -93,7 +92,7 @@ static struct search *search_for(struct heirs *heirs, uid_t uid)
 int heirs_seek(struct heirs *heirs, unsigned member, const struct heirs_goal *goal)
 {
 	struct sought *sought = &heirs->sought[member];
-	int *place = bucket(heirs, goal->inode);
+	int *place = heirs_bucket(heirs, goal->inode);
 
 	if (sought->state != SOUGHT_NOT)
 		return 0;
@@ -125,7 +124,7 @@ static void candidate_drop(struct heirs *heirs, unsigned member)
 void heirs_drop(struct heirs *heirs, unsigned member)
 {
 	struct sought *sought = &heirs->sought[member];
-	int *link = bucket(heirs, sought->goal.inode);
+	int *link = heirs_bucket(heirs, sought->goal.inode);
 
 	if (sought->state == SOUGHT_NOT)
 		return;
@@ -173,7 +172,7 @@ static dev_t memfd_device(void)
 	int fd;
 
 	if (!device) {
-		fd = memfd_create(MEMBERS_PAGE_NAME, MFD_CLOEXEC);
+		fd = memfd_create(USAGE_PAGE_NAME, MFD_CLOEXEC);
 		if (fd >= 0 && !fstat(fd, &status))
 			device = status.st_dev;
 		if (fd >= 0)
@@ -212,7 +211,7 @@ static void page_look(struct heirs *heirs, struct search *search, const char *na
 		close(path);
 		return;
 	}
-	for (member = *bucket(heirs, status.st_ino); member != NOBODY;
+	for (member = *heirs_bucket(heirs, status.st_ino); member != NOBODY;
 	     member = heirs->sought[member].next_of_inode) {
 		struct sought *sought = &heirs->sought[member];
 
@@ -279,7 +278,7 @@ static void process_close(struct heirs *heirs, struct search *search)
 
 /* A process that may not be looked at by its user belongs to root in /proc: whose it is then is
  * said by its users. */
-static uid_t owner_of(int processes, const char *name)
+static uid_t process_user(int processes, const char *name)
 {
 	unsigned long real = 0, effective = 0;
 	char path[40], text[1024];
@@ -313,7 +312,7 @@ static void process_begin(struct search *search, const char *name)
 
 	if (pid <= 0)
 		return;
-	owner = owner_of(dirfd(search->processes), name);
+	owner = process_user(dirfd(search->processes), name);
 	if (owner == (uid_t)-1)
 		return;
 	if (owner && owner == search->uid)
@@ -326,7 +325,7 @@ static void process_begin(struct search *search, const char *name)
 
 /* ---- a pass */
 
-static bool is_of(const struct sought *sought, const struct search *search,
+static bool sought_is_of(const struct sought *sought, const struct search *search,
 		  enum sought_state state)
 {
 	return sought->state == state && sought->goal.uid == search->uid;
@@ -338,7 +337,7 @@ static bool pass_begin(struct heirs *heirs, struct search *search)
 	bool any = false;
 
 	for (unsigned i = 0; i < heirs->members; i++)
-		if (is_of(&heirs->sought[i], search, SOUGHT_NEXT)) {
+		if (sought_is_of(&heirs->sought[i], search, SOUGHT_NEXT)) {
 			heirs->sought[i].state = SOUGHT_NOW;
 			any = true;
 		}
@@ -349,7 +348,7 @@ static bool pass_begin(struct heirs *heirs, struct search *search)
 
 /* An heir that forks while a pass goes on may have ended when the pass comes to it, and its child
  * may not be on the list that the pass has read. So one pass that finds nobody is not believed. */
-static bool is_doubtful(const struct sought *sought, enum heirs_result result)
+static bool sought_is_doubtful(const struct sought *sought, enum heirs_result result)
 {
 	return result == HEIRS_NONE && !sought->goal.pid && !sought->again;
 }
@@ -369,9 +368,9 @@ static void pass_end(struct heirs *heirs, struct search *search)
 					   !search->left ? HEIRS_UNKNOWN :
 							   HEIRS_NONE;
 
-		if (!is_of(sought, search, SOUGHT_NOW))
+		if (!sought_is_of(sought, search, SOUGHT_NOW))
 			continue;
-		if (is_doubtful(sought, result)) {
+		if (sought_is_doubtful(sought, result)) {
 			sought->again = true;
 			sought->state = SOUGHT_NEXT;
 			continue;
@@ -390,7 +389,7 @@ static bool process_next(struct heirs *heirs, struct search *search)
 	while (search->living < heirs->members) {
 		const struct sought *sought = &heirs->sought[search->living++];
 
-		if (!is_of(sought, search, SOUGHT_NOW))
+		if (!sought_is_of(sought, search, SOUGHT_NOW))
 			continue;
 		if (sought->goal.pid) {
 			process_open(search, sought->goal.pid, &search->process_left);

@@ -11,19 +11,10 @@
 
 #include "base/log.h"
 #include "collector/books.h"
+#include "collector/peer.h"
 #include "proto/messages.h"
 
-#define MEMBERS_PAGE_NAME "rdma_intercept_usage" /* of all usage pages, in /proc/PID/fd */
-
 struct heirs;
-
-struct peer {
-	pid_t pid;
-	uid_t uid;
-	gid_t gid;
-	uint64_t start;
-	int pidfd; /* the receiver closes it, or gives it to members_join */
-};
 
 enum member_end { MEMBER_LEFT, MEMBER_DIED, MEMBER_ORPHANED };
 
@@ -50,10 +41,6 @@ struct members {
 
 int members_init(struct members *members, struct books *books);
 void members_close(struct members *members);
-
-/* The process at the other end of a connection, as it was when it connected. -ESRCH when
- * it has ended, -EXDEV when it is in a pid namespace that we cannot see into. */
-int members_identify(int connection, uint64_t start, struct peer *ret_peer);
 
 /* After books_open: ends what ended meanwhile, and finds the pages of those that live. */
 void members_attach(struct members *members);
