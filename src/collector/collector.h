@@ -40,6 +40,7 @@ struct collector {
 	char problem[POLICY_PROBLEM];	    /* why the last reload had no effect */
 	unsigned reloads;
 	unsigned policies; /* counts what was put into force */
+	uint64_t ticks;	   /* seconds in which the tasks were run */
 	uint64_t started;  /* CLOCK_MONOTONIC, seconds */
 	sd_event_source *orphan_timer, *change_timer, *tenants_watch, *search_turn;
 };
@@ -81,24 +82,32 @@ int control_apply(struct collector *collector);
 /* The number of a device; if it is new, with its limits. */
 unsigned control_device(struct collector *collector, const char *name);
 
-/* ---- answers.c */
+/* The tenant of a process by the rules in force. */
+const char *control_tenant_name(const struct collector *collector, const struct subject *subject);
 
-void answer(void *closure, const struct request *request);
-
-/* For struct members. */
-void collector_member_ended(void *closure, unsigned member, enum member_end how);
-
-/* Takes note of members that have ended, and of orphans that are none any more. */
-void collector_dispatch(struct collector *collector);
-void collector_orphans(struct collector *collector);
-/* A step of the search for heirs and pages. */
-void collector_search(struct collector *collector);
-
-/* The tenant by the rules in force. */
-const char *collector_tenant_name(const struct collector *collector, const struct subject *subject);
+/* ---- collector.c */
 
 /* Books an event and tells the subscribers. */
 const struct proto_event *collector_event(struct collector *collector,
 					  const struct proto_event *event);
+/* One of a member. */
+void collector_member_event(struct collector *collector, unsigned member,
+			    enum proto_event_type type);
+/* For struct members; the closure is the collector. */
+void collector_member_ended(void *closure, unsigned member, enum member_end how);
+
+/* Takes note of members that have ended. */
+void collector_dispatch(struct collector *collector);
+/* The search for heirs and pages goes on, if there is one. */
+void collector_search_await(struct collector *collector);
+
+/* Everything that the loop calls, but the server. */
+int collector_loop_prepare(struct collector *collector);
+void collector_loop_close(struct collector *collector);
+
+/* What is done regularly. */
+#define TASK(name, seconds, function) void function(struct collector *collector);
+#include "collector/tasks.def"
+#undef TASK
 
 #endif

@@ -10,6 +10,7 @@
 #include "collector/collector.h"
 #include "collector/grants.h"
 #include "collector/limits.h"
+#include "collector/subject.h"
 
 /* The documented variables that speak of the host. */
 static const struct {
@@ -438,4 +439,11 @@ int control_tenant_remove(struct collector *collector, const char *name,
 	snprintf(event.text, sizeof(event.text), "tenant %s removed", name);
 	collector_event(collector, &event);
 	return 0;
+}
+
+const char *control_tenant_name(const struct collector *collector, const struct subject *subject)
+{
+	const struct policy_rule *rule = policy_match(collector->effective, &subject->policy);
+
+	return rule ? rule->tenant->name : COLLECTOR_TENANT;
 }

@@ -130,3 +130,12 @@ const struct proto_event *events_numbered(const struct events *events, pid_t pid
 			found = event;
 	return found;
 }
+
+bool events_is_chosen(const void *request_body, const void *body)
+{
+	struct proto_choose choose = *(const struct proto_choose *)request_body;
+	const struct proto_event *event = body;
+
+	return (!choose.pid || event->pid == choose.pid) &&
+	       (!choose.tenant[0] || !strcmp(proto_text(choose.tenant), event->tenant));
+}

@@ -40,4 +40,8 @@ const struct proto_event *events_next(const struct events *events, const struct 
 /* The newest of those of a process with that number (not 0), or NULL. */
 const struct proto_event *events_numbered(const struct events *events, pid_t pid, uint64_t number);
 
+/* Whether an event is among those that a request, a struct proto_choose, chose. For
+ * server_publish. */
+bool events_is_chosen(const void *request_body, const void *event);
+
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * collector_server: options, start, the loop and the end. Installed under a second
+ * collector_server: options, the order of the start, and the end. Installed under a second
  * name, collector_server_shm, since both are documented; it is one program.
  */
 #include <errno.h>
@@ -10,13 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "collector/answers.h"
 #include "collector/collector.h"
 #include "collector/grants.h"
 #include "proto/client.h"
@@ -27,10 +27,6 @@
 
 enum {
 	EXIT_USAGE = 2,
-	ORPHAN_US = 1000000,  /* when orphans of an earlier life are looked for first, */
-	ACCURACY_US = 10000,  /* and later in steps that are not much longer than told */
-	MEASURE_US = 1000000, /* how often use is looked at, for its peaks */
-	CHANGE_US = 50000,    /* files are read so long after the last change of one */
 	DESCRIPTORS = 65536,
 };
 
@@ -104,140 +100,6 @@ static int parse_options(int argc, char **argv, struct options *options)
 		return EXIT_USAGE;
 	}
 	return 0;
-}
-
-/* ---- the loop's events */
-
-static int on_members(sd_event_source *source, int fd, uint32_t events, void *closure)
-{
-	collector_dispatch(closure);
-	return 0;
-}
-
-static int on_orphans(sd_event_source *source, uint64_t now, void *closure)
-{
-	collector_orphans(closure);
-	return 0;
-}
-
-static int on_search(sd_event_source *source, uint64_t now, void *closure)
-{
-	collector_search(closure);
-	return 0;
-}
-
-static int on_measure(sd_event_source *source, uint64_t now, void *closure)
-{
-	struct collector *collector = closure;
-
-	if (collector->books.members_count)
-		grants_measure(&collector->books);
-	truth_measure(collector);
-	guards_apply(collector);
-	guards_listen(collector);
-	sd_event_source_set_time_relative(source, MEASURE_US);
-	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-}
-
-static int on_reload(sd_event_source *source, const struct signalfd_siginfo *info, void *closure)
-{
-	sd_notify(0, "RELOADING=1");
-	control_reload(closure, RELOAD_WHOLE);
-	sd_notify(0, "READY=1");
-	return 0;
-}
-
-static void watch_tenants(struct collector *collector);
-
-static int on_changed(sd_event_source *source, uint64_t now, void *closure)
-{
-	watch_tenants(closure); /* it may be another directory now */
-	control_reload(closure, RELOAD_WHOLE);
-	return 0;
-}
-
-/* An editor writes a file in several steps: wait until they are done. */
-static int on_file(sd_event_source *source, const struct inotify_event *event, void *closure)
-{
-	struct collector *collector = closure;
-
-	/* The copy of the last good policy may be beside it, and is our own. */
-	if (event->len && !strncmp(event->name, CONTROL_GOOD, sizeof(CONTROL_GOOD) - 1))
-		return 0;
-	if (event->len && strcmp(event->name, strrchr(collector->policy_path, '/') + 1) &&
-	    strcmp(event->name, "tenants.d") && !strstr(event->name, ".conf"))
-		return 0;
-	sd_event_source_set_time_relative(collector->change_timer, CHANGE_US);
-	return sd_event_source_set_enabled(collector->change_timer, SD_EVENT_ONESHOT);
-}
-
-static int on_end(sd_event_source *source, const struct signalfd_siginfo *info, void *closure)
-{
-	return sd_event_exit(sd_event_source_get_event(source), 0);
-}
-
-/* Changes of files are seen in their directory, where editors rename new ones in. */
-static int watch_beside_policy(struct collector *collector, sd_event_source **ret_source,
-			       const char *name)
-{
-	char path[POLICY_PATH + 16];
-	const char *slash = strrchr(collector->policy_path, '/');
-
-	snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - collector->policy_path),
-		 collector->policy_path, name);
-	return sd_event_add_inotify(collector->event, ret_source, path,
-				    IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE |
-					    IN_CREATE | IN_ONLYDIR,
-				    on_file, collector);
-}
-
-static void watch_tenants(struct collector *collector)
-{
-	collector->tenants_watch = sd_event_source_disable_unref(collector->tenants_watch);
-	watch_beside_policy(collector, &collector->tenants_watch, "tenants.d");
-}
-
-static void watch_files(struct collector *collector)
-{
-	int result = watch_beside_policy(collector, NULL, ".");
-
-	if (result < 0)
-		log_write(&collector->log, LOG_INFO,
-			  "changes of %s are not watched (%s); use SIGHUP or reload",
-			  collector->policy_path, strerror(-result));
-	watch_tenants(collector);
-}
-
-static int loop_prepare(struct collector *collector)
-{
-	sd_event *event = collector->event;
-	int result = sd_event_add_io(event, NULL, collector->members.epoll, EPOLLIN, on_members,
-				     collector);
-
-	if (result >= 0)
-		result = sd_event_add_time_relative(event, &collector->orphan_timer,
-						    CLOCK_MONOTONIC, ORPHAN_US, ACCURACY_US,
-						    on_orphans, collector);
-	if (result >= 0)
-		result = sd_event_add_time_relative(event, &collector->search_turn, CLOCK_MONOTONIC,
-						    0, 1, on_search, collector);
-	if (result >= 0)
-		result = sd_event_add_time_relative(event, &collector->change_timer,
-						    CLOCK_MONOTONIC, 0, 1, on_changed, collector);
-	if (result >= 0)
-		result = sd_event_source_set_enabled(collector->change_timer, SD_EVENT_OFF);
-	if (result >= 0)
-		result = sd_event_add_time_relative(event, NULL, CLOCK_MONOTONIC, MEASURE_US, 0,
-						    on_measure, collector);
-	if (result >= 0)
-		result = sd_event_add_signal(event, NULL, SIGHUP, on_reload, collector);
-	if (result >= 0)
-		result = sd_event_add_signal(event, NULL, SIGTERM, on_end, collector);
-	if (result >= 0)
-		result = sd_event_add_signal(event, NULL, SIGINT, on_end, collector);
-	watch_files(collector);
-	sd_event_set_watchdog(event, true);
-	return result;
 }
 
 /* ---- start */
@@ -375,7 +237,7 @@ static int start_parts(struct collector *collector, const char *state, const cha
 	collector->members.closure = collector;
 	members_attach(&collector->members);
 	grants_enforce(&collector->books);
-	result = loop_prepare(collector);
+	result = collector_loop_prepare(collector);
 	if (result < 0)
 		return result;
 	return server_new(&collector->server, collector->event, socket_path, &collector->log,
@@ -417,11 +279,7 @@ static void stop(struct collector *collector)
 	policy_free(collector->files);
 	policy_free(collector->runtime);
 	policy_free(collector->effective);
-	sd_event_source_disable_unref(collector->orphan_timer);
-	sd_event_source_disable_unref(collector->change_timer);
-	sd_event_source_disable_unref(collector->tenants_watch);
-	sd_event_source_disable_unref(collector->search_turn);
-	sd_event_unref(collector->event);
+	collector_loop_close(collector);
 }
 
 /* ---- in the background: the one who called waits until the socket is there */

@@ -469,7 +469,7 @@ static void process_judge(struct collector *collector, struct truth_process *pro
 	who.view = view;
 	if (!identity_is_dead(&who, view) && subject_of_process(&subject, process->pid) == 0 &&
 	    identity_start(process->pid) == process->start) {
-		name = collector_tenant_name(collector, &subject);
+		name = control_tenant_name(collector, &subject);
 		if (is_new)
 			process->library = (int16_t)library_is_loaded(process->pid);
 	} else if (is_new) {
