@@ -12,6 +12,23 @@
 
 /* ---- PING */
 
+static void pong_add_kernel(const struct collector *collector, struct proto_pong *pong)
+{
+	const struct kernel_usage *kernel = &collector->kernel;
+	const struct kernel_sums *host = reconcile_sums(collector, -1);
+	const struct monitor_head *head = kernel->reader.head;
+
+	snprintf(pong->monitor, sizeof(pong->monitor), "%s", monitor_mode_names[kernel->mode]);
+	snprintf(pong->monitor_problem, sizeof(pong->monitor_problem), "%s", kernel->problem);
+	pong->uncovered = host->uncovered;
+	pong->drifting = host->drifting;
+	pong->observed = kernel_observed(kernel);
+	if (!head)
+		return;
+	pong->lost_objects = __atomic_load_n(&head->lost_objects, __ATOMIC_RELAXED);
+	pong->lost_rows = __atomic_load_n(&head->lost_rows, __ATOMIC_RELAXED);
+}
+
 void answer_PING(struct collector *collector, const struct request *request)
 {
 	struct proto_pong pong = {
@@ -29,8 +46,8 @@ void answer_PING(struct collector *collector, const struct request *request)
 		pong.tenants += collector->books.tenant[i] != NULL;
 	snprintf(pong.policy, sizeof(pong.policy), "%s", collector->effective->file);
 	snprintf(pong.problem, sizeof(pong.problem), "%.500s", collector->problem);
-	truth_look(collector);
-	truth_describe(collector, &pong);
+	reconcile_look(collector);
+	pong_add_kernel(collector, &pong);
 	server_reply(request, 0, &pong, NULL, 0);
 }
 

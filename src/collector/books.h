@@ -115,15 +115,11 @@ struct scope {
 	wide used[KIND_COUNT]; /* as grants_measure found it last, */
 	wide peak[KIND_COUNT]; /* and the most that it found */
 	uint64_t refused[KIND_COUNT];
-	uint64_t kernel[KIND_COUNT]; /* what the kernel has, as truth.c found it last */
 };
 
 struct owner {
 	struct scope total;
 	struct scope device[LEDGER_DEVICES];
-	/* By truth.c: differences that last, and of how many processes; and who is not registered. */
-	int64_t drift[KIND_COUNT];
-	unsigned drifting, uncovered;
 };
 
 struct tenant {

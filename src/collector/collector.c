@@ -107,7 +107,7 @@ void collector_dispatch(struct collector *collector)
 	bool soon;
 
 	members_dispatch(&collector->members);
-	soon = collector->members.orphaned != before && truth_is_watching(&collector->truth);
+	soon = collector->members.orphaned != before && kernel_is_watched(&collector->kernel);
 	/* Who comes and goes must not put off the next look. */
 	if (collector->members.orphans && orphans_due(collector) > (soon ? SOON_US : ORPHAN_US))
 		orphans_await(collector, soon);

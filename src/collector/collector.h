@@ -11,12 +11,14 @@
 
 #include "base/log.h"
 #include "collector/books.h"
+#include "collector/drift.h"
 #include "collector/events.h"
 #include "collector/guards.h"
+#include "collector/kernel_usage.h"
 #include "collector/members.h"
 #include "collector/policy.h"
 #include "collector/server.h"
-#include "collector/truth.h"
+#include "collector/reconcile.h"
 
 #define COLLECTOR_TENANT "default" /* of processes that no rule names */
 
@@ -29,7 +31,9 @@ struct collector {
 	struct books books;
 	struct members members;
 	struct events events;
-	struct truth truth;
+	struct kernel_usage kernel;
+	struct drift drift;
+	struct reconcile reconcile;
 	struct guards guards;
 	/* What is said in three places, each over the one before, and what comes of it. */
 	struct policy *environment, *files, *runtime, *effective;

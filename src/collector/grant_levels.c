@@ -45,6 +45,21 @@ wide levels_member_on_device(const struct books *books, unsigned member, unsigne
 	return granted;
 }
 
+static struct level level_of_process(const struct books *books, unsigned member, unsigned kind,
+				     struct level_filter filter)
+{
+	const struct book_member *row = &books->file->member[member];
+
+	return level_make(SCOPE_PROCESS, books->member[member].granted[kind],
+			  books->tenant[row->tenant]->process_limit.total[kind],
+			  row->process_limit[kind], row->process_defaults >> kind & 1, filter);
+}
+
+uint64_t grants_member_limit(const struct books *books, unsigned member, unsigned kind)
+{
+	return level_of_process(books, member, kind, level_filter_all).limit;
+}
+
 void levels_above(const struct books *books, unsigned lease, unsigned kind,
 		  struct level_filter filter, struct level ret[LEDGER_SCOPES])
 {
@@ -54,10 +69,7 @@ void levels_above(const struct books *books, unsigned lease, unsigned kind,
 	const struct owner *host = &books->host;
 	unsigned device = row->device;
 
-	ret[SCOPE_PROCESS] = level_make(SCOPE_PROCESS, books->member[row->member].granted[kind],
-					tenant->process_limit.total[kind],
-					member->process_limit[kind],
-					member->process_defaults >> kind & 1, filter);
+	ret[SCOPE_PROCESS] = level_of_process(books, row->member, kind, filter);
 	ret[SCOPE_PROCESS_DEVICE] = level_make(
 		SCOPE_PROCESS_DEVICE, levels_member_on_device(books, row->member, device, kind),
 		tenant->process_limit.device[device][kind], SIZE_UNLIMITED, false, filter);

@@ -51,6 +51,10 @@ void grants_settle(struct books *books, unsigned lease);
 /* What a member uses on a lease, as far as it was granted. */
 uint64_t grants_used(const struct books *books, unsigned lease, unsigned kind);
 
+/* What a process may hold in total: the policy's limit, or the one that it requested if that is
+ * lower. */
+uint64_t grants_member_limit(const struct books *books, unsigned member, unsigned kind);
+
 /* Sums what is used now, for those who look: scope.used of the host and the tenants. */
 void grants_measure(struct books *books);
 

@@ -233,7 +233,7 @@ static int start_parts(struct collector *collector, const char *state, const cha
 	if (result < 0)
 		return result;
 	collector->members.ended = collector_member_ended;
-	collector->members.remains = truth_remains;
+	collector->members.remains = reconcile_remains;
 	collector->members.closure = collector;
 	members_attach(&collector->members);
 	grants_enforce(&collector->books);
@@ -273,7 +273,9 @@ static void stop(struct collector *collector)
 		members_close(&collector->members);
 		books_close(&collector->books);
 	}
-	truth_close(&collector->truth);
+	kernel_close(&collector->kernel);
+	drift_close(&collector->drift);
+	reconcile_close(&collector->reconcile);
 	guards_close(&collector->guards);
 	policy_free(collector->environment);
 	policy_free(collector->files);

@@ -313,8 +313,8 @@ static void sums(void)
 	CHECK(collector_tenant(NULL).flags & ROW_UNCOVERED &&
 	      collector_tenant(NULL).flags & ROW_WATCHED);
 	CHECK(!(collector_tenant("theirs").flags & ROW_UNCOVERED));
-	CHECK(on_device(MESSAGE_GET_DEVICE, "mine", 0, "rxe0").kernel[KIND_qp] == 115);
-	CHECK(on_device(MESSAGE_GET_DEVICE, "mine", 0, "rxe1").kernel[KIND_qp] == 1000);
+	CHECK(on_device(MESSAGE_GET_STATS, "mine", 0, "rxe0").kernel[KIND_qp] == 115);
+	CHECK(on_device(MESSAGE_GET_STATS, "mine", 0, "rxe1").kernel[KIND_qp] == 1000);
 	CHECK(on_device(MESSAGE_GET_STATS, "", 0, "-").kernel[KIND_cm_id] == 4);
 	CHECK(on_device(MESSAGE_GET_PROC_STATS, "", bare, "rxe0").kernel[KIND_qp] == 110);
 	CHECK(on_device(MESSAGE_GET_PROC_STATS, "", lease, "rxe0").kernel[KIND_qp] == 2);
