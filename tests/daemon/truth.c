@@ -337,6 +337,88 @@ static void sums(void)
 	collector_stop();
 }
 
+/* Devices that only the kernel knows get no number on the books: a program finds room there. */
+static void devices_of_the_kernel(void)
+{
+	enum { DEVICES = 20 };
+	struct proto_row row;
+	char name[16];
+	pid_t bare, holder;
+
+	begin("", MONITOR_FENTRY);
+	bare = unguarded();
+	for (int i = 0; i < DEVICES; i++) {
+		snprintf(name, sizeof(name), "other%d", i);
+		kernel_set(kernel_row(bare, name, "raw"), KIND_qp, 1);
+	}
+	EVENTUALLY(collector_process(bare).kernel[KIND_qp] == DEVICES);
+	row = on_device(MESSAGE_GET_STATS, "", 0, "other19");
+	CHECK(row.kernel[KIND_qp] == 1 && row.limit[KIND_qp] == PROTO_UNLIMITED);
+	CHECK(on_device(MESSAGE_GET_PROC_STATS, "", bare, "other7").kernel[KIND_qp] == 1);
+	holder = guarded("holder:2", "TRANSPORT=lease\nQUIET=1");
+	row = on_device(MESSAGE_GET_PROC_STATS, "", holder, "rxe0");
+	CHECK(row.pid == holder && row.used[KIND_qp] == 2, "%u", (unsigned)row.used[KIND_qp]);
+	CHECK(!on_device(MESSAGE_GET_PROC_STATS, "", holder, "-").pid);
+	word_store(WORD_END, 1);
+	spawn_wait(holder);
+	end(bare);
+	collector_stop();
+}
+
+static int scope_count(const void *row, void *closure)
+{
+	unsigned *count = closure;
+
+	count[((const struct proto_row *)row)->scope]++;
+	return 0;
+}
+
+/* How many rows of each scope an answer has. */
+static void filtered(enum message type, const char *tenant, uint32_t flags, unsigned ret_count[3])
+{
+	struct proto_choose choose = { .flags = flags };
+	char problem[PROTO_PROBLEM];
+
+	memset(ret_count, 0, 3 * sizeof(*ret_count));
+	snprintf(choose.tenant, sizeof(choose.tenant), "%s", tenant);
+	CHECK(proto_rows(collector_socket(), type, &choose, scope_count, ret_count,
+			 COLLECTOR_PATIENCE_MS, problem) >= 0,
+	      "%s", problem);
+}
+
+/* Both messages are one query; the flags say of whom. */
+static void filters(void)
+{
+	static const struct {
+		enum message type;
+		const char *tenant;
+		uint32_t flags;
+		bool host, tenants, processes;
+	} rows[] = {
+		{ MESSAGE_GET_STATS, "", 0, true, true, false },
+		{ MESSAGE_GET_STATS, "default", 0, false, true, false },
+		{ MESSAGE_GET_STATS, "default", CHOOSE_HOST, true, false, false },
+		{ MESSAGE_GET_STATS, "", CHOOSE_TENANTS, false, true, false },
+		{ MESSAGE_GET_STATS, "", CHOOSE_HOST | CHOOSE_PROCESSES, true, false, true },
+		{ MESSAGE_GET_PROC_STATS, "", 0, false, false, true },
+		{ MESSAGE_GET_PROC_STATS, "default", CHOOSE_TENANTS, false, true, false },
+	};
+	unsigned count[3];
+	pid_t holder;
+
+	begin("", MONITOR_FENTRY);
+	holder = guarded("holder:2", "TRANSPORT=lease\nQUIET=1");
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		filtered(rows[i].type, rows[i].tenant, rows[i].flags, count);
+		CHECK(!count[ROW_HOST] == !rows[i].host && !count[ROW_TENANT] == !rows[i].tenants &&
+			      !count[ROW_PROCESS] == !rows[i].processes,
+		      "row %u: %u, %u, %u", i, count[0], count[1], count[2]);
+	}
+	word_store(WORD_END, 1);
+	spawn_wait(holder);
+	collector_stop();
+}
+
 static bool drifts(pid_t pid, enum kind kind, int64_t amount)
 {
 	struct proto_row row = collector_process(pid);
@@ -746,6 +828,8 @@ static void drive(void)
 	RUN(monitors);
 	RUN(uncovered);
 	RUN(sums);
+	RUN(devices_of_the_kernel);
+	RUN(filters);
 	RUN(differences_without_drift);
 	RUN(drift_comes_and_goes);
 	RUN(drift_and_audit);
