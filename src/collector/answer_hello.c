@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "collector/control.h"
 #include "collector/shares.h"
 #include "collector/subject.h"
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collector/control.h"
 #include "collector/grants.h"
 #include "collector/shares.h"
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "collector/control.h"
 #include "collector/subject.h"
 
 /* ---- PING */

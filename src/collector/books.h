@@ -206,6 +206,10 @@ int books_tenant(struct books *books, const char *name);
 int books_tenant_find(const struct books *books, const char *name);
 /* Forgets a tenant without members. */
 void books_tenant_drop(struct books *books, unsigned tenant);
+/* Gives the row and the table of a tenant without members to another one. Cannot fail. */
+void books_tenant_rename(struct books *books, unsigned tenant, const char *name);
+/* Whether every row has a tenant. */
+bool books_tenants_are_full(const struct books *books);
 
 /* Number of the device, made if new; LEDGER_NAMELESS for "" and when there is no room. */
 unsigned books_device(struct books *books, const char *name);

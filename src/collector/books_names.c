@@ -28,6 +28,14 @@ void books_owner_unlimited(struct owner *owner)
 		limits_clear(owner->device[device].limit);
 }
 
+static void tenant_unlimited(struct tenant *tenant)
+{
+	books_owner_unlimited(&tenant->all);
+	limits_clear(tenant->process_limit.total);
+	for (unsigned device = 0; device < LEDGER_DEVICES; device++)
+		limits_clear(tenant->process_limit.device[device]);
+}
+
 static struct lease_signature table_signature(void)
 {
 	return (struct lease_signature){ LEASES_MAGIC, LEASE_VERSION, LEASES_MAX,
@@ -67,10 +75,7 @@ int books_tenant_open(struct books *books, unsigned number)
 		return result;
 	}
 	tenant->leases = BOOKS_NOBODY;
-	books_owner_unlimited(&tenant->all);
-	limits_clear(tenant->process_limit.total);
-	for (unsigned device = 0; device < LEDGER_DEVICES; device++)
-		limits_clear(tenant->process_limit.device[device]);
+	tenant_unlimited(tenant);
 	books->tenant[number] = tenant;
 	return 0;
 }
@@ -130,6 +135,25 @@ int books_tenant(struct books *books, const char *name)
 	BOOKS_STORE(books->file->tolerant[number], 0);
 	books_name_write(&books->file->tenant[number], name);
 	return number;
+}
+
+bool books_tenants_are_full(const struct books *books)
+{
+	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
+		if (!books->tenant[i])
+			return false;
+	return true;
+}
+
+void books_tenant_rename(struct books *books, unsigned tenant, const char *name)
+{
+	struct tenant *beside = books->tenant[tenant];
+
+	__atomic_store_n(&books->file->tenant[tenant].name[0], '\0', __ATOMIC_RELEASE);
+	BOOKS_STORE(books->file->tolerant[tenant], 0);
+	memset(&beside->all, 0, sizeof(beside->all));
+	tenant_unlimited(beside);
+	books_name_write(&books->file->tenant[tenant], name);
 }
 
 void books_tenant_drop(struct books *books, unsigned tenant)

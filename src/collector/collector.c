@@ -11,6 +11,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "base/clock.h"
+#include "collector/control.h"
 #include "collector/grants.h"
 #include "collector/policywatch.h"
 

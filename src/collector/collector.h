@@ -49,46 +49,6 @@ struct collector {
 	sd_event_source *orphan_timer, *change_timer, *tenants_watch, *search_turn;
 };
 
-/* ---- control.c */
-
-/* What the collector's own environment says of the host. -EINVAL with the variable's name. */
-int control_environment(struct collector *collector, char problem[POLICY_PROBLEM]);
-
-#define CONTROL_GOOD "last-good" /* how the name of that copy begins */
-
-/*
- * What the files said when they were last in force, as it was kept in that directory: until
- * control_reload finds the files in order, it is what they say. Nothing happens where nothing
- * was kept.
- */
-void control_recall(struct collector *collector, const char *directory);
-
-/* Keeps what the files say for the next start. */
-void control_keep(struct collector *collector);
-
-/*
- * Reads the files anew; on failure everything stays as it was, and the reason is kept. Files
- * that are away, cut, or silent on what they said before are a failure, unless somebody said
- * that this is wanted.
- */
-enum reload { RELOAD_WHOLE, RELOAD_LESS };
-int control_reload(struct collector *collector, enum reload how);
-
-/* A command's change of one section, kept over restarts. */
-int control_change(struct collector *collector, const char *section, const char *text,
-		   char problem[POLICY_PROBLEM]);
-int control_tenant_remove(struct collector *collector, const char *name,
-			  char problem[POLICY_PROBLEM]);
-
-/* Puts the effective policy into the books, and into force. */
-int control_apply(struct collector *collector);
-
-/* The number of a device; if it is new, with its limits. */
-unsigned control_device(struct collector *collector, const char *name);
-
-/* The tenant of a process by the rules in force. */
-const char *control_tenant_name(const struct collector *collector, const struct subject *subject);
-
 /* ---- collector.c */
 
 /* Books an event and tells the subscribers. */

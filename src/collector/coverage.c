@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "collector/collector.h"
+#include "collector/control.h"
 #include "collector/library_loaded.h"
 #include "collector/subject.h"
 #include "ledger/identity.h"

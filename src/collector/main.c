@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "collector/answers.h"
-#include "collector/collector.h"
+#include "collector/control.h"
 #include "collector/grants.h"
 #include "proto/client.h"
 
@@ -220,14 +220,11 @@ static int start_parts(struct collector *collector, const char *state, const cha
 	if (result < 0)
 		return result;
 	control_keep(collector);
-	/* As at a reload: better a collector without some of the tenants than none. */
-	result = control_apply(collector);
-	if (result < 0) {
-		snprintf(collector->problem, sizeof(collector->problem),
-			 "%.400s: not every tenant has room on the books: %s", state,
-			 strerror(-result));
+	/* Better a collector without some of the tenants than none. */
+	result = control_prepare(collector, collector->effective, collector->problem);
+	if (result < 0)
 		log_write(&collector->log, LOG_ERROR, "%s", collector->problem);
-	}
+	control_apply(collector);
 	snprintf(problem, POLICY_PROBLEM, "the event loop cannot be set up");
 	result = members_init(&collector->members, &collector->books);
 	if (result < 0)

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/inotify.h>
 
+#include "collector/control.h"
+
 enum { CHANGE_US = 50000 }; /* files are read so long after the last change of one */
 
 static void policywatch_tenants(struct collector *collector);
