@@ -57,7 +57,7 @@ struct book_member {
 	uint32_t refusals; /* numbers them */
 	uint32_t own_mode; /* enum ledger_mode: at the limits of its environment */
 	uint32_t unused;
-	uint64_t process_limit[KIND_COUNT]; /* wishes of its environment */
+	uint64_t process_limit[KIND_COUNT]; /* requested by its environment */
 	uint64_t host_limit[KIND_COUNT];
 	uint64_t process_defaults;
 	uint64_t host_defaults;
@@ -69,7 +69,7 @@ struct book_lease {
 	uint32_t device;
 	uint32_t usage_row;
 	uint64_t granted[KIND_COUNT];	   /* never below what the lease table says */
-	uint64_t device_limit[KIND_COUNT]; /* wish of the member's environment */
+	uint64_t device_limit[KIND_COUNT]; /* requested by the member's environment */
 };
 
 struct book_name {
@@ -213,6 +213,8 @@ bool books_tenants_are_full(const struct books *books);
 
 /* Number of the device, made if new; LEDGER_NAMELESS for "" and when there is no room. */
 unsigned books_device(struct books *books, const char *name);
+/* Its name; NULL if the number is free, or that of the nameless device. */
+const char *books_device_name(const struct books *books, unsigned device);
 
 /* Nothing is known of a member besides its row. Those that nobody ever took are not even
  * cleared: most of that memory is never touched. */

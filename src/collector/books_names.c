@@ -166,6 +166,13 @@ void books_tenant_drop(struct books *books, unsigned tenant)
 	unlinkat(books->directory, name, 0);
 }
 
+const char *books_device_name(const struct books *books, unsigned device)
+{
+	const char *name = books->file->device[device].name;
+
+	return name[0] ? name : NULL;
+}
+
 unsigned books_device(struct books *books, const char *name)
 {
 	for (unsigned device = 1; name[0] && device < LEDGER_DEVICES; device++) {

@@ -90,7 +90,7 @@ void collector_search_await(struct collector *collector)
 	sd_event_source_set_enabled(collector->search_turn, SD_EVENT_ONESHOT);
 }
 
-static void search_step(struct collector *collector)
+static void collector_search_step(struct collector *collector)
 {
 	unsigned pages = collector->members.pages;
 
@@ -115,7 +115,7 @@ void collector_dispatch(struct collector *collector)
 	collector_search_await(collector);
 }
 
-static void orphans_look(struct collector *collector)
+static void collector_orphans_look(struct collector *collector)
 {
 	bool soon = members_check_orphans(&collector->members);
 
@@ -142,7 +142,7 @@ static const struct {
 #undef TASK
 };
 
-static int on_second(sd_event_source *source, uint64_t now, void *closure)
+static int loop_on_second(sd_event_source *source, uint64_t now, void *closure)
 {
 	struct collector *collector = closure;
 
@@ -164,25 +164,26 @@ static int on_second(sd_event_source *source, uint64_t now, void *closure)
 
 /* ---- the loop */
 
-static int on_members(sd_event_source *source, int fd, uint32_t events, void *closure)
+static int loop_on_members(sd_event_source *source, int fd, uint32_t events, void *closure)
 {
 	collector_dispatch(closure);
 	return 0;
 }
 
-static int on_orphans(sd_event_source *source, uint64_t now, void *closure)
+static int loop_on_orphans(sd_event_source *source, uint64_t now, void *closure)
 {
-	orphans_look(closure);
+	collector_orphans_look(closure);
 	return 0;
 }
 
-static int on_search(sd_event_source *source, uint64_t now, void *closure)
+static int loop_on_search(sd_event_source *source, uint64_t now, void *closure)
 {
-	search_step(closure);
+	collector_search_step(closure);
 	return 0;
 }
 
-static int on_reload(sd_event_source *source, const struct signalfd_siginfo *info, void *closure)
+static int loop_on_reload(sd_event_source *source, const struct signalfd_siginfo *info,
+			  void *closure)
 {
 	sd_notify(0, "RELOADING=1");
 	control_reload(closure, RELOAD_WHOLE);
@@ -190,7 +191,7 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
 	return 0;
 }
 
-static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *closure)
+static int loop_on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *closure)
 {
 	return sd_event_exit(sd_event_source_get_event(source), 0);
 }
@@ -198,25 +199,25 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
 int collector_loop_prepare(struct collector *collector)
 {
 	sd_event *event = collector->event;
-	int result = sd_event_add_io(event, NULL, collector->members.epoll, EPOLLIN, on_members,
-				     collector);
+	int result = sd_event_add_io(event, NULL, collector->members.epoll, EPOLLIN,
+				     loop_on_members, collector);
 
 	if (result >= 0)
 		result = sd_event_add_time_relative(event, &collector->orphan_timer,
 						    CLOCK_MONOTONIC, ORPHAN_US, ACCURACY_US,
-						    on_orphans, collector);
+						    loop_on_orphans, collector);
 	if (result >= 0)
 		result = sd_event_add_time_relative(event, &collector->search_turn, CLOCK_MONOTONIC,
-						    0, 1, on_search, collector);
+						    0, 1, loop_on_search, collector);
 	if (result >= 0)
 		result = sd_event_add_time_relative(event, NULL, CLOCK_MONOTONIC, SECOND_US, 0,
-						    on_second, collector);
+						    loop_on_second, collector);
 	if (result >= 0)
-		result = sd_event_add_signal(event, NULL, SIGHUP, on_reload, collector);
+		result = sd_event_add_signal(event, NULL, SIGHUP, loop_on_reload, collector);
 	if (result >= 0)
-		result = sd_event_add_signal(event, NULL, SIGTERM, on_stop, collector);
+		result = sd_event_add_signal(event, NULL, SIGTERM, loop_on_stop, collector);
 	if (result >= 0)
-		result = sd_event_add_signal(event, NULL, SIGINT, on_stop, collector);
+		result = sd_event_add_signal(event, NULL, SIGINT, loop_on_stop, collector);
 	if (result >= 0)
 		result = policywatch_open(collector);
 	sd_event_set_watchdog(event, true);

@@ -43,7 +43,7 @@ struct collector {
 	char good_path[POLICY_PATH * 2];    /* where the last good policy of the files is kept */
 	char problem[POLICY_PROBLEM];	    /* why the last reload had no effect */
 	unsigned reloads;
-	unsigned policies; /* counts what was put into force */
+	unsigned policy_generation; /* counts what was put into force */
 	uint64_t ticks;	   /* seconds in which the tasks were run */
 	uint64_t started;  /* CLOCK_MONOTONIC, seconds */
 	sd_event_source *orphan_timer, *change_timer, *tenants_watch, *search_turn;

@@ -133,7 +133,7 @@ void control_apply(struct collector *collector)
 {
 	tenants_each(&collector->books, collector->effective, tenant_take_over, collector);
 	control_discard(collector);
-	collector->policies++;
+	collector->policy_generation++;
 	devices_name(collector);
 	limits_apply(collector);
 	grants_enforce(&collector->books);
@@ -141,13 +141,6 @@ void control_apply(struct collector *collector)
 }
 
 /* ---- a new device */
-
-static const char *device_name_of(const struct collector *collector, unsigned device)
-{
-	const char *name = collector->books.file->device[device].name;
-
-	return name[0] ? name : NULL;
-}
 
 /* A name that nobody vouches for must not use up the numbers of real devices. */
 static bool device_may_be_named(const struct collector *collector, const char *name, unsigned known)
@@ -164,8 +157,8 @@ unsigned control_device(struct collector *collector, const char *name)
 {
 	unsigned known = 1, device;
 
-	while (known < LEDGER_DEVICES && device_name_of(collector, known)) {
-		if (!strcmp(device_name_of(collector, known), name))
+	while (known < LEDGER_DEVICES && books_device_name(&collector->books, known)) {
+		if (!strcmp(books_device_name(&collector->books, known), name))
 			return known;
 		known++;
 	}

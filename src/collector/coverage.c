@@ -60,7 +60,7 @@ static void coverage_judge(struct collector *collector, struct kernel_process *p
 			return;
 		process->coverage.library = -ESRCH;
 	}
-	process->coverage.judged = collector->policies;
+	process->coverage.judged = collector->policy_generation;
 	tenant = books_tenant_find(&collector->books, name);
 	process->coverage.tenant = tenant < 0 ? BOOKS_NOBODY : (uint32_t)tenant;
 	process->coverage.uncovered = tenant >= 0;
@@ -97,7 +97,7 @@ void coverage_find(struct collector *collector)
 		coverage_join(collector, process);
 		if (coverage->member != BOOKS_NOBODY || !process->holds)
 			coverage->uncovered = false;
-		else if (coverage->judged == collector->policies)
+		else if (coverage->judged == collector->policy_generation)
 			coverage->uncovered = coverage->tenant != BOOKS_NOBODY;
 		else if (clock_now_ns() < until)
 			coverage_judge(collector, process);

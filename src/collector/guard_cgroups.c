@@ -12,7 +12,7 @@
 
 /* ---- the list of cgroups */
 
-static int compare_cgroups(const void *left, const void *right)
+static int guard_cgroup_compare(const void *left, const void *right)
 {
 	const struct guards_cgroup *a = left, *b = right;
 
@@ -27,7 +27,7 @@ struct guards_cgroup *guards_cgroup_add(struct guards *guards, const char *path,
 		return NULL;
 	strcpy(cgroup->path, path);
 	cgroup->inode = inode;
-	found = tsearch(cgroup, &guards->by_inode, compare_cgroups);
+	found = tsearch(cgroup, &guards->by_inode, guard_cgroup_compare);
 	if (!found || *found != cgroup) {
 		free(cgroup);
 		return found ? *found : NULL;
@@ -41,7 +41,7 @@ static void cgroup_remove(struct guards *guards, struct guards_cgroup **at)
 {
 	struct guards_cgroup *cgroup = *at;
 
-	tdelete(cgroup, &guards->by_inode, compare_cgroups);
+	tdelete(cgroup, &guards->by_inode, guard_cgroup_compare);
 	*at = cgroup->next;
 	free(cgroup);
 }
@@ -114,15 +114,15 @@ static size_t group_length(const char *pattern)
 	return length >= 2 && !strcmp(pattern + length - 2, "/*") ? length - 2 : length;
 }
 
-static bool fits(const char *pattern, const char *path)
+static bool cgroup_fits(const char *pattern, const char *path)
 {
 	return !strncmp(pattern, path, strcspn(pattern, "*?[")) &&
 	       !fnmatch(pattern, path, FNM_NOESCAPE);
 }
 
 /* Whether those that a rule finds in a group have met another tenant's rule before. */
-static bool is_preceded(const struct policy *policy, const struct policy_rule *rule,
-			const char *group)
+static bool rule_is_preceded(const struct policy *policy, const struct policy_rule *rule,
+			     const char *group)
 {
 	bool below = group_length(rule->cgroup) < strlen(rule->cgroup);
 	char path[PATH_MAX];
@@ -130,7 +130,7 @@ static bool is_preceded(const struct policy *policy, const struct policy_rule *r
 	snprintf(path, sizeof(path), "%s%s", group, below ? "/x" : "");
 	for (const struct policy_rule *first = policy->rules; first != rule; first = first->next)
 		if (first->tenant != rule->tenant && guards_has_cgroup_only(first) &&
-		    fits(first->cgroup, path))
+		    cgroup_fits(first->cgroup, path))
 			return true;
 	return false;
 }
@@ -144,7 +144,7 @@ static void cgroup_claim(struct collector *collector, struct guards_tenant *tena
 	if (stat(path, &status) || !S_ISDIR(status.st_mode))
 		return;
 	tenant->found++;
-	if (is_preceded(collector->effective, rule, path + strlen(guards_hierarchy())))
+	if (rule_is_preceded(collector->effective, rule, path + strlen(guards_hierarchy())))
 		return;
 	cgroup = guards_cgroup_add(&collector->guards, path, status.st_ino);
 	if (cgroup && !cgroup->owner)
@@ -176,7 +176,7 @@ static void rule_resolve(struct collector *collector, const struct policy_rule *
 	globfree(&found);
 }
 
-static void tenant_judge(struct collector *collector, struct guards_tenant *tenant)
+static void guard_tenant_judge(struct collector *collector, struct guards_tenant *tenant)
 {
 	const struct policy *policy = collector->effective;
 	const struct policy_tenant *said = policy_tenant_find(policy, tenant->name);
@@ -204,7 +204,7 @@ bool guards_resolve(struct collector *collector)
 	if (!any)
 		return false;
 	for (struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next)
-		tenant_judge(collector, tenant);
+		guard_tenant_judge(collector, tenant);
 	for (struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next)
 		cgroup->owner = NULL;
 	for (const struct policy_rule *rule = policy->rules; rule; rule = rule->next)

@@ -432,7 +432,7 @@ static void search_free(struct heirs *heirs, struct search *search)
 }
 
 /* The next user's turn. */
-static void turn_pass(struct heirs *heirs)
+static void heirs_turn_pass(struct heirs *heirs)
 {
 	struct search *search = heirs->first, **link = &heirs->first->next;
 
@@ -464,7 +464,7 @@ bool heirs_step(struct heirs *heirs, uint64_t until)
 	heirs->spent_ns += now - begun;
 	if (!goes_on)
 		pass_end(heirs, search);
-	turn_pass(heirs);
+	heirs_turn_pass(heirs);
 	return !goes_on;
 }
 

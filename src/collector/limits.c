@@ -4,13 +4,6 @@
 
 #include "collector/grants.h"
 
-static const char *device_name(const struct collector *collector, unsigned device)
-{
-	const char *name = collector->books.file->device[device].name;
-
-	return name[0] ? name : NULL;
-}
-
 /* On a device, or in total (NULL). */
 static void host_scope(const struct collector *collector, const char *device, struct scope *scope)
 {
@@ -36,7 +29,7 @@ static const struct policy_tenant *tenant_said(const struct collector *collector
 void limits_apply_device(struct collector *collector, unsigned device)
 {
 	struct books *books = &collector->books;
-	const char *name = device_name(collector, device);
+	const char *name = books_device_name(books, device);
 
 	if (!name)
 		return;

@@ -41,7 +41,7 @@ static const char usage[] =
 	"                        [--log FILE] [--log-level LEVEL] [--daemon]\n"
 	"Hands out leases of RDMA resources to the processes of this host; see collector_server(8).\n";
 
-static int parse_options(int argc, char **argv, struct options *options)
+static int options_parse(int argc, char **argv, struct options *options)
 {
 	static const struct option longs[] = {
 		{ "policy", required_argument, NULL, 'p' },
@@ -105,7 +105,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 /* ---- start */
 
 /* Two descriptors per member. */
-static void raise_descriptors(void)
+static void descriptors_raise(void)
 {
 	struct rlimit limit;
 
@@ -118,7 +118,7 @@ static void raise_descriptors(void)
 }
 
 /* Below a directory of the user's own that ends with the machine's run, as the processes do. */
-static void default_state(char *ret, size_t size)
+static void state_directory_default(char *ret, size_t size)
 {
 	if (geteuid() == 0)
 		snprintf(ret, size, ROOT_STATE);
@@ -126,7 +126,7 @@ static void default_state(char *ret, size_t size)
 		snprintf(ret, size, "/dev/shm/rdma_intercept.%u", (unsigned)geteuid());
 }
 
-static int make_absolute(const char *path, char ret[POLICY_PATH])
+static int path_make_absolute(const char *path, char ret[POLICY_PATH])
 {
 	char here[POLICY_PATH];
 
@@ -144,7 +144,7 @@ static const char *first_of(const char *a, const char *b, const char *c)
 
 /* Where the last good policy is kept: a place that outlives a boot if the service manager gives
  * one, and one that is known without a policy in any case. */
-static void good_directory(const struct options *options, char *ret, size_t size)
+static void good_directory_of(const struct options *options, char *ret, size_t size)
 {
 	const char *given = getenv("STATE_DIRECTORY"); /* of systemd: names, separated by colons */
 
@@ -153,12 +153,12 @@ static void good_directory(const struct options *options, char *ret, size_t size
 	else if (options->state && options->state[0])
 		snprintf(ret, size, "%s", options->state);
 	else
-		default_state(ret, size);
+		state_directory_default(ret, size);
 }
 
 /* The files, or if these are not in order what they said in an earlier life: a host without a
  * collector would have no limits at all. */
-static int policy_start(struct collector *collector, const struct options *options,
+static int start_policy(struct collector *collector, const struct options *options,
 			char problem[POLICY_PROBLEM])
 {
 	char good[POLICY_PATH];
@@ -167,13 +167,13 @@ static int policy_start(struct collector *collector, const struct options *optio
 
 	collector->policy_must_exist = options->policy && options->policy[0];
 	snprintf(problem, POLICY_PROBLEM, "%.300s: the path is too long", path);
-	result = make_absolute(path, collector->policy_path);
+	result = path_make_absolute(path, collector->policy_path);
 	if (result == 0)
 		result = control_environment(collector, problem);
 	collector->runtime = policy_new();
 	if (result < 0 || !collector->runtime)
 		return result < 0 ? result : -ENOMEM;
-	good_directory(options, good, sizeof(good));
+	good_directory_of(options, good, sizeof(good));
 	control_recall(collector, good);
 	result = control_reload(collector, RELOAD_WHOLE);
 	if (result < 0 && collector->files) {
@@ -185,7 +185,7 @@ static int policy_start(struct collector *collector, const struct options *optio
 	return result;
 }
 
-static int runtime_start(struct collector *collector, const char *state,
+static int start_runtime(struct collector *collector, const char *state,
 			 char problem[POLICY_PROBLEM])
 {
 	struct policy *merged;
@@ -216,7 +216,7 @@ static int start_parts(struct collector *collector, const char *state, const cha
 
 	if (result < 0)
 		return result;
-	result = runtime_start(collector, state, problem);
+	result = start_runtime(collector, state, problem);
 	if (result < 0)
 		return result;
 	control_keep(collector);
@@ -241,16 +241,16 @@ static int start_parts(struct collector *collector, const char *state, const cha
 			  answer, collector, problem);
 }
 
-static int start(struct collector *collector, const struct options *options,
-		 char problem[POLICY_PROBLEM])
+static int collector_start(struct collector *collector, const struct options *options,
+			   char problem[POLICY_PROBLEM])
 {
 	char state_default[64];
 	const char *state, *socket_path;
-	int result = policy_start(collector, options, problem);
+	int result = start_policy(collector, options, problem);
 
 	if (result < 0)
 		return result;
-	default_state(state_default, sizeof(state_default));
+	state_directory_default(state_default, sizeof(state_default));
 	state = first_of(options->state, collector->effective->state, state_default);
 	socket_path = first_of(options->socket, collector->effective->socket, PROTO_DEFAULT_SOCKET);
 	result = start_parts(collector, state, socket_path, problem);
@@ -261,7 +261,7 @@ static int start(struct collector *collector, const struct options *options,
 	return result;
 }
 
-static void stop(struct collector *collector)
+static void collector_stop(struct collector *collector)
 {
 	if (collector->server)
 		server_free(collector->server);
@@ -283,7 +283,7 @@ static void stop(struct collector *collector)
 
 /* ---- in the background: the one who called waits until the socket is there */
 
-static int background(int *ret_ready)
+static int daemon_start(int *ret_ready)
 {
 	int ends[2], status = 1;
 	pid_t child;
@@ -303,7 +303,7 @@ static int background(int *ret_ready)
 	return 0;
 }
 
-static void background_ready(int ready)
+static void daemon_ready(int ready)
 {
 	int status = 0, null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -320,11 +320,11 @@ int main(int argc, char **argv)
 	char problem[POLICY_PROBLEM] = "";
 	struct options options;
 	sigset_t signals;
-	int ready = -1, result = parse_options(argc, argv, &options);
+	int ready = -1, result = options_parse(argc, argv, &options);
 
 	if (result)
 		return result;
-	if (options.daemon && (result = background(&ready)) < 0) {
+	if (options.daemon && (result = daemon_start(&ready)) < 0) {
 		fprintf(stderr, "collector_server: --daemon: %s\n", strerror(-result));
 		return 1;
 	}
@@ -345,16 +345,16 @@ int main(int argc, char **argv)
 	sigaddset(&signals, SIGHUP);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN); /* the log may go to somebody who has left */
-	raise_descriptors();
+	descriptors_raise();
 	/* Everybody's growth waits for us, and on a busy host not for long. Refused to users. */
 	setpriority(PRIO_PROCESS, 0, -10);
 	collector.started = clock_now_seconds();
 	result = sd_event_new(&collector.event);
 	if (result >= 0)
-		result = start(&collector, &options, problem);
+		result = collector_start(&collector, &options, problem);
 	if (result >= 0) {
 		if (ready >= 0)
-			background_ready(ready);
+			daemon_ready(ready);
 		sd_notify(0, "READY=1");
 		result = sd_event_loop(collector.event);
 		sd_notify(0, "STOPPING=1");
@@ -362,6 +362,6 @@ int main(int argc, char **argv)
 	} else {
 		fprintf(stderr, "collector_server: %s\n", problem[0] ? problem : strerror(-result));
 	}
-	stop(&collector);
+	collector_stop(&collector);
 	return result < 0 ? 1 : 0;
 }

@@ -286,7 +286,7 @@ static void visit_member(struct stats_visit *visit, unsigned member)
 {
 	const struct collector *collector = visit->collector;
 	const struct books *books = &collector->books;
-	const struct book_member *person = &books->file->member[member];
+	const struct book_member *registered = &books->file->member[member];
 	const struct member *beside = &books->member[member];
 	const struct kernel_process *found = reconcile_member(collector, member);
 	const int64_t *drift = drift_of(collector, member);
@@ -294,13 +294,13 @@ static void visit_member(struct stats_visit *visit, unsigned member)
 	struct process_devices devices;
 	char command[LEDGER_DEVICE_NAME];
 
-	command_read(person->pid, command, sizeof(command));
+	command_read(registered->pid, command, sizeof(command));
 	devices.found = found ? kernel_devices_of(&collector->kernel, found, devices.kernel) : 0;
 	head.flags = member_flags(books, member);
-	head.mode = books->tenant[person->tenant]->table->mode;
-	head.pid = person->pid;
-	head.uid = person->uid;
-	head.tenant = books->file->tenant[person->tenant].name;
+	head.mode = books->tenant[registered->tenant]->table->mode;
+	head.pid = registered->pid;
+	head.uid = registered->uid;
+	head.tenant = books->file->tenant[registered->tenant].name;
 	head.command = command;
 	total = head;
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
@@ -315,7 +315,7 @@ static void visit_member(struct stats_visit *visit, unsigned member)
 	if (!visit->filter->device[0])
 		visit_row(visit, &total);
 	visit_leases(visit, &head, member, &devices);
-	visit_kernel_devices(visit, &head, books->tenant[person->tenant], &devices);
+	visit_kernel_devices(visit, &head, books->tenant[registered->tenant], &devices);
 }
 
 /* A process that is not registered, and has something in the kernel. */
