@@ -32,7 +32,7 @@ void answer_HELLO(struct collector *collector, const struct request *request)
 	subject_of_peer(&subject, request->fd, peer.pid, peer.uid, peer.gid);
 	snprintf(welcome.tenant, sizeof(welcome.tenant), "%s",
 		 control_tenant_name(collector, &subject));
-	tenant = books_tenant(books, welcome.tenant);
+	tenant = control_tenant(collector, welcome.tenant);
 	share = tenant < 0 ? NULL : share_refuse_member(books, peer.uid, (unsigned)tenant);
 	if (!share && tenant >= 0)
 		share = share_refuse_lease(books, peer.uid, (unsigned)tenant);

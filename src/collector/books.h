@@ -110,7 +110,8 @@ static inline uint64_t books_clamp(wide sum)
 
 /* What one owner holds together, and may: of the host or a tenant, on a device or in total. */
 struct scope {
-	uint64_t limit[KIND_COUNT];
+	uint64_t configured[KIND_COUNT]; /* by the policy; written by limits.c, */
+	uint64_t limit[KIND_COUNT];	 /* as is what comes of it and is in force */
 	wide granted[KIND_COUNT];
 	wide used[KIND_COUNT]; /* as grants_measure found it last, */
 	wide peak[KIND_COUNT]; /* and the most that it found */

@@ -21,11 +21,17 @@ static void limits_clear(uint64_t *limit)
 		limit[kind] = SIZE_UNLIMITED;
 }
 
+static void scope_unlimited(struct scope *scope)
+{
+	limits_clear(scope->configured);
+	limits_clear(scope->limit);
+}
+
 void books_owner_unlimited(struct owner *owner)
 {
-	limits_clear(owner->total.limit);
+	scope_unlimited(&owner->total);
 	for (unsigned device = 0; device < LEDGER_DEVICES; device++)
-		limits_clear(owner->device[device].limit);
+		scope_unlimited(&owner->device[device]);
 }
 
 static void tenant_unlimited(struct tenant *tenant)

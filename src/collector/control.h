@@ -58,6 +58,9 @@ void control_discard(struct collector *collector);
 /* Puts the effective policy into force: on the books, and in the kernel. */
 void control_apply(struct collector *collector);
 
+/* The number of a tenant; one that could not be made when the policy was put into force is made
+ * now, with its limits. -errno. */
+int control_tenant(struct collector *collector, const char *name);
 /* The number of a device; if it is new, with its limits. */
 unsigned control_device(struct collector *collector, const char *name);
 

@@ -106,6 +106,8 @@ static int tenant_take_over(struct books *books, const char *name, void *closure
 	unneeded = tenant_unneeded(closure);
 	if (unneeded >= 0)
 		books_tenant_rename(books, (unsigned)unneeded, name);
+	else
+		books_tenant(books, name); /* at a start for which not all could be prepared */
 	return 0;
 }
 
@@ -140,7 +142,19 @@ void control_apply(struct collector *collector)
 	guards_apply(collector);
 }
 
-/* ---- a new device */
+/* ---- a tenant or a device that was not there */
+
+int control_tenant(struct collector *collector, const char *name)
+{
+	int tenant = books_tenant_find(&collector->books, name);
+
+	if (tenant >= 0)
+		return tenant;
+	tenant = books_tenant(&collector->books, name);
+	if (tenant >= 0)
+		limits_apply_tenant(collector, (unsigned)tenant);
+	return tenant;
+}
 
 /* A name that nobody vouches for must not use up the numbers of real devices. */
 static bool device_may_be_named(const struct collector *collector, const char *name, unsigned known)

@@ -81,6 +81,7 @@ static void row_add_scope(struct stats_row *row, const struct scope *scope)
 		row->granted[kind] = books_clamp(scope->granted[kind]);
 		row->peak[kind] = books_clamp(scope->peak[kind]);
 		row->limit[kind] = scope->limit[kind];
+		row->configured[kind] = scope->configured[kind];
 		row->refused[kind] = scope->refused[kind];
 		if (scope->granted[kind] > scope->limit[kind])
 			row->flags |= STATS_DRAINING;
@@ -93,7 +94,7 @@ static struct stats_row row_begin_owner(enum stats_owner owner)
 	struct stats_row row = { .owner = owner, .tenant = "", .device = "", .command = "" };
 
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
-		row.limit[kind] = row.process_limit[kind] = SIZE_UNLIMITED;
+		row.limit[kind] = row.configured[kind] = row.process_limit[kind] = SIZE_UNLIMITED;
 	return row;
 }
 

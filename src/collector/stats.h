@@ -40,6 +40,7 @@ struct stats_row {
 	uint64_t granted[KIND_COUNT]; /* used and idle credit */
 	uint64_t peak[KIND_COUNT];
 	uint64_t limit[KIND_COUNT];	    /* in force; SIZE_UNLIMITED */
+	uint64_t configured[KIND_COUNT];    /* of hosts and tenants: what the policy says */
 	uint64_t process_limit[KIND_COUNT]; /* of tenants: for each of their processes */
 	uint64_t refused[KIND_COUNT];
 	uint64_t observed;	     /* bit k: it is known what the kernel has of kind k, */

@@ -321,6 +321,32 @@ static void changes_that_fail(void)
 	collector_stop();
 }
 
+/* A collector starts without a tenant that cannot be made; one that is made later has its limits. */
+static void tenant_made_late(void)
+{
+	struct proto_hello hello = { .flags = HELLO_NO_MEMORY };
+	struct proto_welcome welcome = { 0 };
+	char obstacle[128], policy[128];
+
+	memset(hello.process_limit, 0xff, sizeof(hello.process_limit));
+	memset(hello.host_limit, 0xff, sizeof(hello.host_limit));
+	collector_fresh("", "");
+	collector_stop();
+	snprintf(obstacle, sizeof(obstacle), "%s", harness_path("state/.tenant-1.new"));
+	CHECK(mkdir(obstacle, 0700) == 0);
+	snprintf(policy, sizeof(policy), "[tenant b]\nmatch = uid=%u\nqp = 3\n",
+		 (unsigned)geteuid());
+	collector_policy(policy);
+	collector_start("");
+	CHECK(strstr(pong().problem, "tenant 'b': "), "%s", pong().problem);
+	CHECK(!collector_tenant("b").tenant[0]);
+	CHECK(rmdir(obstacle) == 0);
+	CHECK(collector_call(MESSAGE_HELLO, &hello, &welcome) == 0);
+	CHECK(!strcmp(welcome.tenant, "b") && qp_limit("b") == 3, "%s: %llu", welcome.tenant,
+	      (unsigned long long)qp_limit("b"));
+	collector_stop();
+}
+
 static void start_and_arguments(void)
 {
 	char output[2048], arguments[512];
@@ -403,6 +429,7 @@ static void drive(void)
 	RUN(changes_by_commands);
 	RUN(too_many_tenants);
 	RUN(changes_that_fail);
+	RUN(tenant_made_late);
 	RUN(start_and_arguments);
 	RUN(explanations);
 }
