@@ -2,8 +2,8 @@
 /*
  * The collector's books: who is registered, which leases there are, and how much
  * was granted on each. They lie in a file that survives the collector's death; sums
- * and limits are kept in memory beside it and made anew at each start. This room
- * holds the memory; what may be granted is decided in grants.c, and who comes and
+ * and limits are kept in memory beside it and made anew at each start. The books
+ * hold the memory; what may be granted is decided in grants.c, and who comes and
  * goes in members.c. Only one thread works on the books.
  *
  * A lease is what one process may hold on one device, counted in one row of its usage

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The collector as a whole: books, members, policy, events and the socket, and what
- * holds them together. main.c makes one and runs it; answers.c answers its clients;
- * control.c keeps policy and limits.
+ * holds them together. start.c makes one, answers.c answers its clients, control.c keeps
+ * the policy.
  */
 #ifndef COLLECTOR_COLLECTOR_H
 #define COLLECTOR_COLLECTOR_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The last things that happened, numbered: for who asks later, and for subscribers. Repeats are
- * one event with a count, and who makes most of the noise loses its own oldest events: a tenant
+ * one event with a count, and the tenant with most events loses its own oldest ones: a tenant
  * cannot push out those of others.
  */
 #ifndef COLLECTOR_EVENTS_H

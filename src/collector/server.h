@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The collector's socket: one request per connection, answered and closed, unless
- * the connection is kept for more. Knows
- * frames, deadlines and who is at the other end; what the requests mean is the
- * affair of the function it hands them to. Whatever a client does to its connection,
- * wrong, half, slow or not at all, costs that client alone.
+ * The collector's socket: one request per connection, answered and closed, unless the connection
+ * is kept for more. Knows frames, deadlines and who is at the other end; the function that gets
+ * the requests knows what they mean. Whatever a client does to its connection costs that client
+ * alone.
  */
 #ifndef COLLECTOR_SERVER_H
 #define COLLECTOR_SERVER_H
