@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * check and reload: policy files. check has to say of a file exactly what the
- * collector would, also where no collector runs; so it uses the collector's own
- * parser, which is the one thing of that room that the command may know.
+ * collector would, also where no collector runs; so it uses the same reader.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +9,7 @@
 #include "cli/collector.h"
 #include "cli/form.h"
 #include "cli/page.h"
-#include "collector/policy.h"
+#include "policy/policy.h"
 
 struct verdict {
 	const char *file;

@@ -14,7 +14,7 @@
 #include "collector/events.h"
 #include "collector/guards.h"
 #include "collector/members.h"
-#include "collector/policy.h"
+#include "policy/policy.h"
 #include "collector/server.h"
 #include "collector/truth.h"
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "collector/policy.h"
+#include "policy/policy.h"
 #include "harness.h"
 
 #define NONE SIZE_UNLIMITED

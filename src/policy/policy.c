@@ -3,7 +3,7 @@
  * The model of a policy: limits, tenants and rules, and what they mean for a
  * process; see policy.h. How they are written down is known to policyfile.c.
  */
-#include "collector/policy.h"
+#include "policy/policy.h"
 
 #include <errno.h>
 #include <fnmatch.h>

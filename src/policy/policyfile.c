@@ -5,7 +5,7 @@
  * because libinih cuts names after 49 and lines after 199 bytes without a
  * word, and process.device.NAME.KIND is longer than that.
  */
-#include "collector/policy.h"
+#include "policy/policy.h"
 
 #include <dirent.h>
 #include <errno.h>

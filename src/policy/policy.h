@@ -5,8 +5,8 @@
  * tenant; and where the collector finds its things. Reading it has no effect on
  * the world. Knows neither sockets nor leases.
  */
-#ifndef COLLECTOR_POLICY_H
-#define COLLECTOR_POLICY_H
+#ifndef POLICY_POLICY_H
+#define POLICY_POLICY_H
 
 #include <stdbool.h>
 #include <stddef.h>
