@@ -6,25 +6,24 @@
 #include "policy/policy.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char *const policy_mode_names[POLICY_MODE_UNSPOKEN] = { "enforce", "warn", "audit" };
-const char *const policy_switch_names[POLICY_SWITCH_UNSPOKEN] = { "off", "on" };
+const char *const policy_mode_names[POLICY_MODE_UNSET] = { "enforce", "warn", "audit" };
+const char *const policy_switch_names[POLICY_SWITCH_UNSET] = { "off", "on" };
 
-static void silence(uint64_t limit[KIND_COUNT])
+static void limits_unset(uint64_t limit[KIND_COUNT])
 {
 	for (int kind = 0; kind < KIND_COUNT; kind++)
-		limit[kind] = POLICY_UNSPOKEN;
+		limit[kind] = POLICY_UNSET;
 }
 
-static bool silent(const uint64_t limit[KIND_COUNT])
+static bool limits_are_unset(const uint64_t limit[KIND_COUNT])
 {
 	for (int kind = 0; kind < KIND_COUNT; kind++)
-		if (limit[kind] != POLICY_UNSPOKEN)
+		if (limit[kind] != POLICY_UNSET)
 			return false;
 	return true;
 }
@@ -50,7 +49,7 @@ static int device_add(struct policy_limits *limits, const char *name,
 	limits->device = grown;
 	device = &grown[limits->devices++];
 	snprintf(device->name, sizeof(device->name), "%s", name);
-	silence(device->limit);
+	limits_unset(device->limit);
 	*ret_device = device;
 	return 0;
 }
@@ -67,21 +66,21 @@ int policy_limit_set(struct policy_limits *limits, const char *device, enum kind
 	}
 	row = device_find(limits, device);
 	if (!row) {
-		if (value == POLICY_UNSPOKEN)
+		if (value == POLICY_UNSET)
 			return 0;
 		result = device_add(limits, device, &row);
 		if (result < 0)
 			return result;
 	}
 	row->limit[kind] = value;
-	if (silent(row->limit))
+	if (limits_are_unset(row->limit))
 		*row = limits->device[--limits->devices];
 	return 0;
 }
 
 static void limits_init(struct policy_limits *limits)
 {
-	silence(limits->total);
+	limits_unset(limits->total);
 	limits->devices = 0;
 	limits->device = NULL;
 }
@@ -92,7 +91,7 @@ static int row_overlay(struct policy_limits *limits, const char *device,
 	int result = 0;
 
 	for (int kind = 0; kind < KIND_COUNT && result == 0; kind++)
-		if (over[kind] != POLICY_UNSPOKEN)
+		if (over[kind] != POLICY_UNSET)
 			result = policy_limit_set(limits, device, (enum kind)kind, over[kind]);
 	return result;
 }
@@ -109,8 +108,8 @@ static int limits_overlay(struct policy_limits *limits, const struct policy_limi
 static void tenant_init(struct policy_tenant *tenant, const char *name)
 {
 	snprintf(tenant->name, sizeof(tenant->name), "%s", name);
-	tenant->mode = POLICY_MODE_UNSPOKEN;
-	tenant->guard = POLICY_SWITCH_UNSPOKEN;
+	tenant->mode = POLICY_MODE_UNSET;
+	tenant->guard = POLICY_SWITCH_UNSET;
 	limits_init(&tenant->all);
 	limits_init(&tenant->process);
 }
@@ -155,9 +154,9 @@ static int tenant_overlay(struct policy_tenant *tenant, const struct policy_tena
 {
 	int result = limits_overlay(&tenant->all, &over->all);
 
-	if (over->mode != POLICY_MODE_UNSPOKEN)
+	if (over->mode != POLICY_MODE_UNSET)
 		tenant->mode = over->mode;
-	if (over->guard != POLICY_SWITCH_UNSPOKEN)
+	if (over->guard != POLICY_SWITCH_UNSET)
 		tenant->guard = over->guard;
 	return result < 0 ? result : limits_overlay(&tenant->process, &over->process);
 }
@@ -216,7 +215,7 @@ struct policy *policy_new(void)
 
 	if (policy) {
 		limits_init(&policy->host);
-		policy->guard_writes = POLICY_SWITCH_UNSPOKEN;
+		policy->guard_writes = POLICY_SWITCH_UNSET;
 		tenant_init(&policy->fallback, "default");
 	}
 	return policy;
@@ -276,7 +275,7 @@ static int overlay(struct policy *policy, const struct policy *over)
 	text_overlay(policy->admin_group, sizeof(policy->admin_group), over->admin_group);
 	if (over->admin_group[0])
 		policy->admin_gid = over->admin_gid;
-	if (over->guard_writes != POLICY_SWITCH_UNSPOKEN)
+	if (over->guard_writes != POLICY_SWITCH_UNSET)
 		policy->guard_writes = over->guard_writes;
 	result = limits_overlay(&policy->host, &over->host);
 	if (result == 0)
@@ -337,7 +336,7 @@ static bool row_lacks(const struct missing *missing, const uint64_t now[KIND_COU
 		      const uint64_t earlier[KIND_COUNT], const char *scope, const char *device)
 {
 	for (int kind = 0; kind < KIND_COUNT; kind++)
-		if (earlier[kind] != POLICY_UNSPOKEN && (!now || now[kind] == POLICY_UNSPOKEN))
+		if (earlier[kind] != POLICY_UNSET && (!now || now[kind] == POLICY_UNSET))
 			return misses(missing, "has no limit '%s%s%s%s%s' any more", scope,
 				      device ? "device." : "", device ? device : "",
 				      device ? "." : "", kind_rows[kind].name);
@@ -362,9 +361,9 @@ static bool limits_lack(const struct missing *missing, const struct policy_limit
 static bool owner_lacks(const struct missing *missing, const struct policy_tenant *now,
 			const struct policy_tenant *earlier)
 {
-	if (earlier->mode != POLICY_MODE_UNSPOKEN && now->mode == POLICY_MODE_UNSPOKEN)
+	if (earlier->mode != POLICY_MODE_UNSET && now->mode == POLICY_MODE_UNSET)
 		return misses(missing, "has no mode any more");
-	if (earlier->guard != POLICY_SWITCH_UNSPOKEN && now->guard == POLICY_SWITCH_UNSPOKEN)
+	if (earlier->guard != POLICY_SWITCH_UNSET && now->guard == POLICY_SWITCH_UNSET)
 		return misses(missing, "has no guard any more");
 	return limits_lack(missing, &now->all, &earlier->all, "") ||
 	       limits_lack(missing, &now->process, &earlier->process, "process.");
@@ -385,8 +384,8 @@ bool policy_lacks(const struct policy *policy, const struct policy *earlier,
 	struct missing missing = { "host", "", problem };
 	const struct policy_tenant *now;
 
-	if (earlier->guard_writes != POLICY_SWITCH_UNSPOKEN &&
-	    policy->guard_writes == POLICY_SWITCH_UNSPOKEN)
+	if (earlier->guard_writes != POLICY_SWITCH_UNSET &&
+	    policy->guard_writes == POLICY_SWITCH_UNSET)
 		return misses(&missing, "has no guard_writes any more");
 	if (limits_lack(&missing, &policy->host, &earlier->host, ""))
 		return true;
@@ -409,21 +408,21 @@ bool policy_lacks(const struct policy *policy, const struct policy *earlier,
 
 /* ---- limits */
 
-static uint64_t spoken(const struct policy_limits *limits, const char *device, enum kind kind)
+static uint64_t limits_get(const struct policy_limits *limits, const char *device, enum kind kind)
 {
 	const struct policy_device *row;
 
 	if (!device)
 		return limits->total[kind];
 	row = device_find(limits, device);
-	return row ? row->limit[kind] : POLICY_UNSPOKEN;
+	return row ? row->limit[kind] : POLICY_UNSET;
 }
 
 uint64_t policy_limit(const struct policy_limits *limits, const char *device, enum kind kind)
 {
-	uint64_t limit = spoken(limits, device, kind);
+	uint64_t limit = limits_get(limits, device, kind);
 
-	return limit == POLICY_UNSPOKEN ? SIZE_UNLIMITED : limit;
+	return limit == POLICY_UNSET ? SIZE_UNLIMITED : limit;
 }
 
 static const struct policy_limits *limits_of(const struct policy_tenant *tenant,
@@ -435,210 +434,27 @@ static const struct policy_limits *limits_of(const struct policy_tenant *tenant,
 uint64_t policy_tenant_limit(const struct policy *policy, const struct policy_tenant *tenant,
 			     bool of_each_process, const char *device, enum kind kind)
 {
-	uint64_t limit = POLICY_UNSPOKEN;
+	uint64_t limit = POLICY_UNSET;
 
 	if (tenant)
-		limit = spoken(limits_of(tenant, of_each_process), device, kind);
-	if (limit != POLICY_UNSPOKEN)
+		limit = limits_get(limits_of(tenant, of_each_process), device, kind);
+	if (limit != POLICY_UNSET)
 		return limit;
 	return policy_limit(limits_of(&policy->fallback, of_each_process), device, kind);
 }
 
 enum policy_mode policy_tenant_mode(const struct policy *policy, const struct policy_tenant *tenant)
 {
-	if (tenant && tenant->mode != POLICY_MODE_UNSPOKEN)
+	if (tenant && tenant->mode != POLICY_MODE_UNSET)
 		return tenant->mode;
-	if (policy->fallback.mode != POLICY_MODE_UNSPOKEN)
+	if (policy->fallback.mode != POLICY_MODE_UNSET)
 		return policy->fallback.mode;
 	return POLICY_ENFORCE;
 }
 
 bool policy_tenant_guard(const struct policy *policy, const struct policy_tenant *tenant)
 {
-	if (tenant && tenant->guard != POLICY_SWITCH_UNSPOKEN)
+	if (tenant && tenant->guard != POLICY_SWITCH_UNSET)
 		return tenant->guard == POLICY_ON;
 	return policy->fallback.guard == POLICY_ON;
-}
-
-/* ---- labels: what the names in a cgroup's path tell */
-
-/* One name of a path, or a part of it. */
-struct span {
-	const char *text;
-	size_t length;
-};
-
-/* What stands between the two, if anything does. */
-static bool between(struct span name, const char *prefix, const char *suffix, struct span *ret)
-{
-	size_t before = strlen(prefix), after = strlen(suffix);
-
-	if (name.length <= before + after || memcmp(name.text, prefix, before) ||
-	    memcmp(name.text + name.length - after, suffix, after))
-		return false;
-	*ret = (struct span){ name.text + before, name.length - before - after };
-	return true;
-}
-
-static bool consists_of(struct span span, const char *characters)
-{
-	return strspn(span.text, characters) >= span.length;
-}
-
-static int hex_digit(char digit)
-{
-	static const char digits[] = "0123456789abcdef";
-	const char *found = digit ? strchr(digits, digit) : NULL;
-
-	return found ? (int)(found - digits) : -1;
-}
-
-/* Copies a name; systemd writes '-' and other characters in it as \x2d and so on. */
-static void label_copy(struct span from, char *label, size_t size)
-{
-	size_t used = 0;
-
-	for (size_t at = 0; at < from.length && used + 1 < size; at++) {
-		const char *text = from.text + at;
-
-		label[used] = text[0];
-		if (from.length - at >= 4 && text[0] == '\\' && text[1] == 'x' &&
-		    hex_digit(text[2]) >= 0 && hex_digit(text[3]) >= 0) {
-			label[used] = (char)(hex_digit(text[2]) << 4 | hex_digit(text[3]));
-			at += 3;
-		}
-		used++;
-	}
-	label[used] = '\0';
-}
-
-/* The 64 hexadecimal digits by which container engines call a container. */
-static bool container_id(struct span name, struct span *ret_id)
-{
-	enum { DIGITS = 64 };
-
-	for (size_t at = 0, run; at < name.length; at += run + 1) {
-		for (run = 0; at + run < name.length && hex_digit(name.text[at + run]) >= 0; run++)
-			;
-		if (run == DIGITS) {
-			*ret_id = (struct span){ name.text + at, run };
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool container_of_name(struct span name, struct span *ret_container)
-{
-	struct span slice;
-
-	/* A slice only groups others: Podman calls a pod by an id of the same form. */
-	if (between(name, "", ".slice", &slice))
-		return false;
-	return container_id(name, ret_container) ||
-	       between(name, "lxc.payload.", "", ret_container) ||
-	       between(name, "systemd-nspawn@", ".service", ret_container) ||
-	       between(name, "machine-", ".scope", ret_container);
-}
-
-/* Whether a name stands where Slurm has its jobs: /slurm/uid_N/, /slurm_NODE/uid_N/ or, with the
- * unified hierarchy, /system.slice/slurmstepd.scope/ and NODE_slurmstepd.scope/. */
-static bool is_place_of_slurm(const char *cgroup, struct span name)
-{
-	char above[POLICY_PATH];
-
-	if ((size_t)(name.text - cgroup) >= sizeof(above))
-		return false;
-	snprintf(above, sizeof(above), "%.*s", (int)(name.text - cgroup), cgroup);
-	return !fnmatch("/slurm/uid_*/", above, FNM_PATHNAME) ||
-	       !fnmatch("/slurm_*/uid_*/", above, FNM_PATHNAME) ||
-	       !fnmatch("/system.slice/slurmstepd.scope/", above, FNM_PATHNAME) ||
-	       !fnmatch("/system.slice/*_slurmstepd.scope/", above, FNM_PATHNAME);
-}
-
-/* Slurm's job_N, and the name below one of the places that PBS has. */
-static bool job_of_name(const char *cgroup, struct span name, struct span *ret_job)
-{
-	static const char *const pbs[] = { "/pbs_jobs.service/jobid/", "/pbs_jobs.service/jobs/" };
-
-	if (between(name, "job_", "", ret_job) && consists_of(*ret_job, "0123456789") &&
-	    is_place_of_slurm(cgroup, name))
-		return true;
-	*ret_job = name;
-	for (size_t i = 0; i < sizeof(pbs) / sizeof(pbs[0]); i++)
-		if ((size_t)(name.text - cgroup) == strlen(pbs[i]) &&
-		    !memcmp(cgroup, pbs[i], strlen(pbs[i])))
-			return true;
-	return false;
-}
-
-/*
- * From the root downwards, and no further than to a container or a user's own
- * service manager: what is below belongs to those inside, who may give
- * themselves any names there.
- */
-void policy_labels(const char *cgroup, char ret_container[2 * POLICY_NAME],
-		   char ret_job[POLICY_NAME])
-{
-	struct span name = { cgroup, 0 }, found;
-
-	ret_container[0] = ret_job[0] = '\0';
-	for (;; name.text += name.length) {
-		name.text += strspn(name.text, "/");
-		name.length = strcspn(name.text, "/");
-		if (name.length == 0 || between(name, "user@", ".service", &found))
-			return;
-		if (!ret_job[0] && job_of_name(cgroup, name, &found))
-			label_copy(found, ret_job, POLICY_NAME);
-		if (container_of_name(name, &found)) {
-			label_copy(found, ret_container, 2 * POLICY_NAME);
-			return;
-		}
-	}
-}
-
-/* ---- matching */
-
-static bool ids_have(const struct policy_ids *ids, uint32_t id)
-{
-	for (unsigned i = 0; i < ids->count; i++)
-		if (ids->range[i].first <= id && id <= ids->range[i].last)
-			return true;
-	return ids->count == 0;
-}
-
-static bool groups_match(const struct policy_ids *ids, const struct policy_subject *subject)
-{
-	bool match = ids_have(ids, subject->gid);
-
-	for (unsigned i = 0; i < subject->groups && !match; i++)
-		match = ids_have(ids, subject->group[i]);
-	return match;
-}
-
-/* A path is compared as it stands: systemd's names have backslashes in them. */
-static bool glob_matches(const char *glob, const char *text)
-{
-	return !glob[0] || fnmatch(glob, text, FNM_NOESCAPE) == 0;
-}
-
-/* Who has no label meets no glob of labels, not even "*". */
-static bool label_matches(const char *glob, const char *label)
-{
-	return !glob[0] || (label[0] && glob_matches(glob, label));
-}
-
-const struct policy_rule *policy_match(const struct policy *policy,
-				       const struct policy_subject *subject)
-{
-	const char *cgroup = subject->cgroup ? subject->cgroup : "";
-	char container[2 * POLICY_NAME], job[POLICY_NAME];
-
-	policy_labels(subject->rooted ? subject->rooted : cgroup, container, job);
-	for (const struct policy_rule *rule = policy->rules; rule; rule = rule->next)
-		if (ids_have(&rule->uid, subject->uid) && groups_match(&rule->gid, subject) &&
-		    glob_matches(rule->cgroup, cgroup) &&
-		    label_matches(rule->container, container) && label_matches(rule->job, job))
-			return rule;
-	return NULL;
 }

@@ -18,8 +18,8 @@
 
 #define POLICY_DEFAULT_FILE "/etc/rdma_intercept/policy.conf"
 
-/* A limit that nobody spoke of; "unlimited" (SIZE_UNLIMITED) is a value one may give. */
-#define POLICY_UNSPOKEN (SIZE_UNLIMITED - 1)
+/* A limit that the policy does not set; "unlimited" (SIZE_UNLIMITED) is a value that it may set. */
+#define POLICY_UNSET (SIZE_UNLIMITED - 1)
 
 enum {
 	POLICY_NAME = 64,
@@ -31,13 +31,13 @@ enum {
 	POLICY_DEVICES = LEDGER_DEVICES - 1, /* of one owner; the nameless one has no limits */
 };
 
-enum policy_mode { POLICY_ENFORCE, POLICY_WARN, POLICY_AUDIT, POLICY_MODE_UNSPOKEN };
+enum policy_mode { POLICY_ENFORCE, POLICY_WARN, POLICY_AUDIT, POLICY_MODE_UNSET };
 
-extern const char *const policy_mode_names[POLICY_MODE_UNSPOKEN];
+extern const char *const policy_mode_names[POLICY_MODE_UNSET];
 
-enum policy_switch { POLICY_OFF, POLICY_ON, POLICY_SWITCH_UNSPOKEN };
+enum policy_switch { POLICY_OFF, POLICY_ON, POLICY_SWITCH_UNSET };
 
-extern const char *const policy_switch_names[POLICY_SWITCH_UNSPOKEN];
+extern const char *const policy_switch_names[POLICY_SWITCH_UNSET];
 
 /* What one owner may hold, in total and on single devices. */
 struct policy_limits {
@@ -81,7 +81,7 @@ struct policy_tenant {
 struct policy {
 	struct policy_limits host;
 	enum policy_switch guard_writes; /* guards also look at write() to devices */
-	struct policy_tenant fallback;	 /* [default]: for what a tenant does not speak of */
+	struct policy_tenant fallback;	 /* [default]: for what a tenant does not set */
 	struct policy_tenant *tenants;
 	struct policy_rule *rules;
 	char file[POLICY_PATH];	  /* that policy_read was given; "" = none was read */
@@ -129,7 +129,7 @@ int policy_change(struct policy *policy, const char *section, const char *text,
 		  char problem[POLICY_PROBLEM]);
 
 /*
- * Whether the policy is silent on something that an earlier one spoke of: a tenant, a limit, a
+ * Whether the policy lacks something that an earlier one sets: a tenant, a limit, a
  * mode, a switch, or it has fewer match lines for a tenant. The first such thing is in problem.
  */
 bool policy_lacks(const struct policy *policy, const struct policy *earlier,
@@ -172,7 +172,7 @@ bool policy_tenant_guard(const struct policy *policy, const struct policy_tenant
 
 /*
  * Filling a policy, as the reader of files does. -ENOMEM; -E2BIG past the bounds above.
- * A limit of POLICY_UNSPOKEN takes back what was said. A rule that its tenant has already
+ * A limit of POLICY_UNSET takes back what was said. A rule that its tenant has already
  * is not added again: whoever meets it has met the first one.
  */
 int policy_limit_set(struct policy_limits *limits, const char *device, enum kind kind,

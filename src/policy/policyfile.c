@@ -372,9 +372,9 @@ static int parse_mode(struct reader *reader, const struct key *key, char *value)
 {
 	int mode = 0;
 
-	while (mode < POLICY_MODE_UNSPOKEN && strcasecmp(value, policy_mode_names[mode]))
+	while (mode < POLICY_MODE_UNSET && strcasecmp(value, policy_mode_names[mode]))
 		mode++;
-	if (mode == POLICY_MODE_UNSPOKEN && !takes_back(reader, value))
+	if (mode == POLICY_MODE_UNSET && !takes_back(reader, value))
 		return fail(reader, -EINVAL, WORD " is no mode; allowed: enforce, warn, audit",
 			    value);
 	reader->owner->mode = (enum policy_mode)mode;
@@ -386,10 +386,10 @@ static int parse_switch(struct reader *reader, const struct key *key, const char
 {
 	int position = 0;
 
-	while (position < POLICY_SWITCH_UNSPOKEN &&
+	while (position < POLICY_SWITCH_UNSET &&
 	       strcasecmp(value, policy_switch_names[position]))
 		position++;
-	if (position == POLICY_SWITCH_UNSPOKEN && !takes_back(reader, value))
+	if (position == POLICY_SWITCH_UNSET && !takes_back(reader, value))
 		return fail(reader, -EINVAL, WORD " is nothing that %s can be; allowed: off, on",
 			    value, key->name);
 	*ret_switch = (enum policy_switch)position;
@@ -474,7 +474,7 @@ static int parse_limit(struct reader *reader, enum kind kind, const char *value,
 	int result;
 
 	if (takes_back(reader, value)) {
-		*ret_limit = POLICY_UNSPOKEN;
+		*ret_limit = POLICY_UNSET;
 		return 0;
 	}
 	result = size_parse(value, strlen(value), 1, bytes, ret_limit);
@@ -843,7 +843,7 @@ static void row_write(FILE *file, const char *scope, const char *device,
 		      const uint64_t limit[KIND_COUNT])
 {
 	for (int kind = 0; kind < KIND_COUNT; kind++) {
-		if (limit[kind] == POLICY_UNSPOKEN)
+		if (limit[kind] == POLICY_UNSET)
 			continue;
 		fprintf(file, "%s%s%s%s%s = ", scope, device ? "device." : "", device ? device : "",
 			device ? "." : "", kind_rows[kind].name);
@@ -863,13 +863,13 @@ static void limits_write(FILE *file, const char *scope, const struct policy_limi
 
 static void switch_write(FILE *file, const char *name, enum policy_switch position)
 {
-	if (position != POLICY_SWITCH_UNSPOKEN)
+	if (position != POLICY_SWITCH_UNSET)
 		fprintf(file, "%s = %s\n", name, policy_switch_names[position]);
 }
 
 static void tenant_write(FILE *file, const struct policy_tenant *tenant)
 {
-	if (tenant->mode != POLICY_MODE_UNSPOKEN)
+	if (tenant->mode != POLICY_MODE_UNSET)
 		fprintf(file, "mode = %s\n", policy_mode_names[tenant->mode]);
 	switch_write(file, "guard", tenant->guard);
 	limits_write(file, "", &tenant->all);

@@ -604,7 +604,7 @@ static void commands(void)
 	changed(policy, "tenant a", "guard = unset");
 	changed(policy, "host", "guard_writes = unset");
 	CHECK(policy_tenant_guard(policy, policy_tenant_find(policy, "a")) &&
-	      policy->guard_writes == POLICY_SWITCH_UNSPOKEN);
+	      policy->guard_writes == POLICY_SWITCH_UNSET);
 	changed(policy, "default", "guard = unset");
 	CHECK(!policy_tenant_guard(policy, policy_tenant_find(policy, "a")));
 	changed(policy, " tenant  b ", "");
@@ -733,7 +733,7 @@ static void random_limit(struct policy_limits *limits)
 {
 	static const char *const devices[] = { NULL, NULL, "mlx5_0", "a.b.c", "x-1", "device.qp" };
 	const uint64_t numbers[] = { 0, 1, pick(100000), (uint64_t)random() << 31, NONE - 2, NONE,
-				     POLICY_UNSPOKEN };
+				     POLICY_UNSET };
 
 	CHECK(policy_limit_set(limits, devices[pick(6)], (enum kind)pick(KIND_COUNT),
 			       numbers[pick(7)]) == 0);
