@@ -930,7 +930,7 @@ static bool is_admin(const struct collector *collector, const struct request *re
 {
 	const struct policy *policy = collector->effective;
 
-	return server_is_admin(request, policy->admin_group[0] ? &policy->admin_gid : NULL);
+	return server_is_admin(request, policy->admin_group.name[0] ? &policy->admin_group.gid : NULL);
 }
 
 static void answer_EXPLAIN(struct collector *collector, const struct request *request)

@@ -16,7 +16,7 @@ struct span {
 };
 
 /* What stands between the two, if anything does. */
-static bool between(struct span name, const char *prefix, const char *suffix, struct span *ret)
+static bool span_between(struct span name, const char *prefix, const char *suffix, struct span *ret)
 {
 	size_t before = strlen(prefix), after = strlen(suffix);
 
@@ -27,7 +27,7 @@ static bool between(struct span name, const char *prefix, const char *suffix, st
 	return true;
 }
 
-static bool consists_of(struct span span, const char *characters)
+static bool span_consists_of(struct span span, const char *characters)
 {
 	return strspn(span.text, characters) >= span.length;
 }
@@ -80,17 +80,17 @@ static bool container_of_name(struct span name, struct span *ret_container)
 	struct span slice;
 
 	/* A slice only groups others: Podman calls a pod by an id of the same form. */
-	if (between(name, "", ".slice", &slice))
+	if (span_between(name, "", ".slice", &slice))
 		return false;
 	return container_id(name, ret_container) ||
-	       between(name, "lxc.payload.", "", ret_container) ||
-	       between(name, "systemd-nspawn@", ".service", ret_container) ||
-	       between(name, "machine-", ".scope", ret_container);
+	       span_between(name, "lxc.payload.", "", ret_container) ||
+	       span_between(name, "systemd-nspawn@", ".service", ret_container) ||
+	       span_between(name, "machine-", ".scope", ret_container);
 }
 
 /* Whether a name stands where Slurm has its jobs: /slurm/uid_N/, /slurm_NODE/uid_N/ or, with the
  * unified hierarchy, /system.slice/slurmstepd.scope/ and NODE_slurmstepd.scope/. */
-static bool is_place_of_slurm(const char *cgroup, struct span name)
+static bool name_is_in_slurm(const char *cgroup, struct span name)
 {
 	char above[POLICY_PATH];
 
@@ -108,8 +108,8 @@ static bool job_of_name(const char *cgroup, struct span name, struct span *ret_j
 {
 	static const char *const pbs[] = { "/pbs_jobs.service/jobid/", "/pbs_jobs.service/jobs/" };
 
-	if (between(name, "job_", "", ret_job) && consists_of(*ret_job, "0123456789") &&
-	    is_place_of_slurm(cgroup, name))
+	if (span_between(name, "job_", "", ret_job) && span_consists_of(*ret_job, "0123456789") &&
+	    name_is_in_slurm(cgroup, name))
 		return true;
 	*ret_job = name;
 	for (size_t i = 0; i < sizeof(pbs) / sizeof(pbs[0]); i++)
@@ -133,7 +133,7 @@ void policy_labels(const char *cgroup, char ret_container[2 * POLICY_NAME],
 	for (;; name.text += name.length) {
 		name.text += strspn(name.text, "/");
 		name.length = strcspn(name.text, "/");
-		if (name.length == 0 || between(name, "user@", ".service", &found))
+		if (name.length == 0 || span_between(name, "user@", ".service", &found))
 			return;
 		if (!ret_job[0] && job_of_name(cgroup, name, &found))
 			label_copy(found, ret_job, POLICY_NAME);

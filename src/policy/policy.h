@@ -2,8 +2,9 @@
 /*
  * The policy as files say it: limits of the host, of tenants and of each of a
  * tenant's processes, in total and per device; which processes belong to which
- * tenant; and where the collector finds its things. Reading it has no effect on
- * the world. Knows neither sockets nor leases.
+ * tenant; and where the collector finds its things. The fields of keys and of
+ * conditions come from keys.def and conditions.def. Reading a policy changes
+ * nothing else. Knows neither sockets nor leases.
  */
 #ifndef POLICY_POLICY_H
 #define POLICY_POLICY_H
@@ -24,11 +25,13 @@
 enum {
 	POLICY_NAME = 64,
 	POLICY_PATH = 256,
+	POLICY_SOCKET = 108, /* a path that a socket can have */
 	POLICY_PROBLEM = 512,
 	POLICY_IDS = 16, /* entries of one uid= or gid= */
 	POLICY_TENANTS = 1024,
 	POLICY_RULES = 4096,
 	POLICY_DEVICES = LEDGER_DEVICES - 1, /* of one owner; the nameless one has no limits */
+	POLICY_FILE_MOST = 1 << 20,	     /* bytes of one file */
 };
 
 enum policy_mode { POLICY_ENFORCE, POLICY_WARN, POLICY_AUDIT, POLICY_MODE_UNSET };
@@ -39,7 +42,7 @@ enum policy_switch { POLICY_OFF, POLICY_ON, POLICY_SWITCH_UNSET };
 
 extern const char *const policy_switch_names[POLICY_SWITCH_UNSET];
 
-/* What one owner may hold, in total and on single devices. */
+/* Amounts of each kind, in total and on single devices. */
 struct policy_limits {
 	uint64_t total[KIND_COUNT];
 	unsigned devices;
@@ -49,6 +52,27 @@ struct policy_limits {
 	} * device;
 };
 
+/* A group's number is looked up once, since that may ask the network. */
+struct policy_group {
+	char name[POLICY_NAME];
+	uint32_t gid;
+};
+
+/* One value of a type of keys.def, and the field that a key of it has. */
+#define POLICY_VALUE_mode(name) enum policy_mode name
+#define POLICY_VALUE_switch(name) enum policy_switch name
+#define POLICY_VALUE_path(name) char name[POLICY_PATH]
+#define POLICY_VALUE_socket_path(name) char name[POLICY_SOCKET]
+#define POLICY_VALUE_group(name) struct policy_group name
+#define POLICY_VALUE_amounts(name) uint64_t name
+
+#define POLICY_FIELD_mode(name) POLICY_VALUE_mode(name)
+#define POLICY_FIELD_switch(name) POLICY_VALUE_switch(name)
+#define POLICY_FIELD_path(name) POLICY_VALUE_path(name)
+#define POLICY_FIELD_socket_path(name) POLICY_VALUE_socket_path(name)
+#define POLICY_FIELD_group(name) POLICY_VALUE_group(name)
+#define POLICY_FIELD_amounts(name) struct policy_limits name
+
 /* User or group ids; none = any. */
 struct policy_ids {
 	unsigned count;
@@ -57,39 +81,40 @@ struct policy_ids {
 	} range[POLICY_IDS];
 };
 
-/* One line "match = ...": all its conditions must hold. */
+/* The field that a rule has for a condition of a type of conditions.def. */
+#define POLICY_CONDITION_users(name) struct policy_ids name
+#define POLICY_CONDITION_groups(name) struct policy_ids name
+#define POLICY_CONDITION_path(name) char name[POLICY_PATH]
+#define POLICY_CONDITION_label(name) char name[POLICY_PATH]
+#define POLICY_CONDITION_short_label(name) char name[POLICY_NAME]
+
+/* One line "match = ...": all its conditions must hold. Those that it does not have are 0. */
 struct policy_rule {
 	struct policy_rule *next; /* in the order of files and lines, over all tenants */
 	struct policy_tenant *tenant;
-	struct policy_ids uid, gid;
-	char cgroup[POLICY_PATH]; /* globs; "" = any */
-	char container[POLICY_PATH];
-	char job[POLICY_NAME];
 	char source[POLICY_PATH]; /* "FILE:LINE: match = ...", or "command: match = ..." */
+#define CONDITION(name, type, in_kernel, help) POLICY_CONDITION_##type(name);
+#include "policy/conditions.def"
+#undef CONDITION
 };
 
 struct policy_tenant {
 	struct policy_tenant *next; /* in the order of first mention */
 	char name[POLICY_NAME];
-	enum policy_mode mode;
-	enum policy_switch guard;     /* the kernel refuses, too */
-	bool runtime;		      /* named by a command, not by a file */
-	struct policy_limits all;     /* of the tenant as a whole */
-	struct policy_limits process; /* of each of its processes */
+	bool runtime; /* named by a command, not by a file */
+#define KEY_TENANT(field, name, type, initial, help) POLICY_FIELD_##type(field);
+#include "policy/keys.def"
 };
 
 struct policy {
-	struct policy_limits host;
-	enum policy_switch guard_writes; /* guards also look at write() to devices */
-	struct policy_tenant fallback;	 /* [default]: for what a tenant does not set */
+#define KEY_COLLECTOR(field, name, type, initial, help) POLICY_FIELD_##type(field);
+#define KEY_HOST(field, name, type, initial, help) POLICY_FIELD_##type(field);
+#include "policy/keys.def"
+	struct policy_tenant fallback; /* [default]: for what a tenant does not set */
 	struct policy_tenant *tenants;
 	struct policy_rule *rules;
-	char file[POLICY_PATH];	  /* that policy_read was given; "" = none was read */
+	char file[POLICY_PATH];	    /* that policy_read was given; "" = none was read */
 	char cut[POLICY_PATH + 16]; /* "FILE:LINE" of a last line that has no end; "" = none */
-	char socket[POLICY_PATH]; /* "" = not said, and so on */
-	char state[POLICY_PATH];
-	char admin_group[POLICY_NAME];
-	uint32_t admin_gid; /* of it; looked up once, since that may ask the network */
 };
 
 /* What the kernel says of a process. */
@@ -120,10 +145,10 @@ int policy_read_file(struct policy *policy, const char *path, bool runtime,
 
 /*
  * Lines of one section ("host", "default", "tenant NAME") as a command gives them. They go
- * over what was said before, match lines are added; the value "unset" takes back what was
- * said, "match = unset" all of the tenant's rules. A tenant that does not exist is made, also
- * by no lines at all. All or nothing: on failure the policy is as before, and the reason is
- * in problem. On success pointers into the policy are void.
+ * over earlier values, match lines are added; the value "unset" unsets a key, "match = unset"
+ * takes out all of the tenant's rules. A tenant that does not exist is made, also by no lines
+ * at all. All or nothing: on failure the policy is as before, and the reason is in problem. On
+ * success pointers into the policy are void.
  */
 int policy_change(struct policy *policy, const char *section, const char *text,
 		  char problem[POLICY_PROBLEM]);
@@ -154,13 +179,17 @@ int policy_write(const struct policy *policy, const char *path);
 const struct policy_rule *policy_match(const struct policy *policy,
 				       const struct policy_subject *subject);
 
+/* Whether the guard can hold the rule in the kernel: it has only conditions of which
+ * conditions.def says so. */
+bool policy_rule_in_kernel(const struct policy_rule *rule);
+
 /* Container and job as the cgroup's path tells them; "" if it tells none. */
 void policy_labels(const char *cgroup, char ret_container[2 * POLICY_NAME],
 		   char ret_job[POLICY_NAME]);
 
 struct policy_tenant *policy_tenant_find(const struct policy *policy, const char *name);
 
-/* The limit that counts: what was said, or SIZE_UNLIMITED. device NULL: in total. */
+/* The limit in force: as set, or SIZE_UNLIMITED. device NULL: in total. */
 uint64_t policy_limit(const struct policy_limits *limits, const char *device, enum kind kind);
 
 /* The same for a tenant (NULL: one that no policy names), with [default] behind it. */
@@ -169,10 +198,11 @@ uint64_t policy_tenant_limit(const struct policy *policy, const struct policy_te
 enum policy_mode policy_tenant_mode(const struct policy *policy,
 				    const struct policy_tenant *tenant);
 bool policy_tenant_guard(const struct policy *policy, const struct policy_tenant *tenant);
+bool policy_guard_writes(const struct policy *policy);
 
 /*
  * Filling a policy, as the reader of files does. -ENOMEM; -E2BIG past the bounds above.
- * A limit of POLICY_UNSET takes back what was said. A rule that its tenant has already
+ * The limit POLICY_UNSET unsets. A rule that its tenant has already
  * is not added again: whoever meets it has met the first one.
  */
 int policy_limit_set(struct policy_limits *limits, const char *device, enum kind kind,
