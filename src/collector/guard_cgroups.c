@@ -100,8 +100,7 @@ void guards_cgroups_free(struct guards *guards)
 
 bool guards_has_cgroup_only(const struct policy_rule *rule)
 {
-	return rule->cgroup[0] && !rule->container[0] && !rule->job[0] && !rule->uid.count &&
-	       !rule->gid.count;
+	return policy_rule_in_kernel(rule);
 }
 
 /* A group and what is below it are one to the guard: how much of a pattern names the group. */

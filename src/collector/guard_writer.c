@@ -228,7 +228,7 @@ void guards_write(struct collector *collector)
 	limits_write(collector);
 	rules_write(guards, &rules);
 	cgroups_write(guards);
-	if (collector->effective->guard_writes != POLICY_OFF)
+	if (policy_guard_writes(collector->effective))
 		wanted |= GUARD_WRITE;
 	/* Who switches off may switch on again, and what is made meanwhile is counted. */
 	for (const struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next)

@@ -156,12 +156,12 @@ static void values(void)
 	CHECK(policy_tenant_mode(policy, a) == POLICY_AUDIT);
 	CHECK(policy_tenant_mode(policy, a->next) == POLICY_WARN);
 	CHECK(policy_tenant_mode(policy, NULL) == POLICY_WARN);
-	CHECK(policy->guard_writes == POLICY_ON && !policy_tenant_guard(policy, a) &&
+	CHECK(policy_guard_writes(policy) && !policy_tenant_guard(policy, a) &&
 	      policy_tenant_guard(policy, a->next) && policy_tenant_guard(policy, NULL));
 	policy_free(policy);
 	policy = good("");
 	CHECK(policy_tenant_mode(policy, NULL) == POLICY_ENFORCE && !policy->tenants &&
-	      !policy_tenant_guard(policy, NULL) && policy->guard_writes != POLICY_ON &&
+	      !policy_tenant_guard(policy, NULL) && policy_guard_writes(policy) &&
 	      !policy->rules && !policy->socket[0] &&
 	      policy_tenant_limit(policy, NULL, true, "x", KIND_qp) == NONE);
 	policy_free(policy);
@@ -542,6 +542,34 @@ static void matching(void)
 	policy_free(policy);
 }
 
+/* A condition that the kernel does not know takes the whole line out of the guard. */
+static void kernel_rules(void)
+{
+	static const struct {
+		const char *match;
+		bool in_kernel;
+	} rows[] = {
+		{ "cgroup=/a/*", true },	 { "uid=1", false },
+		{ "gid=1", false },		 { "job=1", false },
+		{ "container=*", false },	 { "cgroup=/a uid=1", false },
+		{ "gid=1 cgroup=/a", false },	 { "cgroup=/a container=*", false },
+		{ "cgroup=/a job=1", false },
+	};
+	struct policy_rule none = { .next = NULL };
+
+	CHECK(!policy_rule_in_kernel(&none));
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct policy *policy;
+		char text[80];
+
+		snprintf(text, sizeof(text), "[tenant t]\nmatch = %s\n", rows[i].match);
+		policy = good(text);
+		CHECK(policy->rules && policy_rule_in_kernel(policy->rules) == rows[i].in_kernel,
+		      "%s", rows[i].match);
+		policy_free(policy);
+	}
+}
+
 static char *written(const struct policy *policy)
 {
 	CHECK(policy_write(policy, path_of("written")) == 0);
@@ -855,6 +883,7 @@ static void driver(void)
 	RUN(several_files);
 	RUN(labels);
 	RUN(matching);
+	RUN(kernel_rules);
 	RUN(commands);
 	RUN(merging);
 	RUN(round_trips);
