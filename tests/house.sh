@@ -17,11 +17,13 @@ fail() {
 
 # ---- rooms: which other rooms a room may include (base is for everybody)
 # (proto sees the kinds of ledger, which asks by proto, and so does monitor; collector sees
-# how the monitor's counts are read and its guard is told; cli sees the kinds)
+# how the monitor's counts are read and its guard is told, and the policy as a whole; cli sees the
+# kinds, and the tables of the policy, too)
 declare -A may=([base]="" [proto]="ledger" [ledger]="proto" [intercept]="ledger" [monitor]="ledger"
 	[policy]="ledger" [collector]="ledger proto policy monitor" [cli]="ledger proto policy")
 declare -A sees=([proto/ledger]="kinds" [monitor/ledger]="kinds"
-	[collector/monitor]="\(reader\|rows\|guards\|guardrows\)" [cli/ledger]="\(kinds\|ledger\)")
+	[collector/monitor]="\(reader\|rows\|guards\|guardrows\)" [cli/ledger]="\(kinds\|ledger\)"
+	[policy/ledger]="ledger" [collector/policy]="policy" [cli/policy]="\(policy\|keys\|conditions\)")
 # The one header of these folders that says nothing of verbs: how the kernel is asked.
 declare -A knows=([monitor]="rdma/rdma_netlink.h")
 for room in "${!may[@]}"; do
