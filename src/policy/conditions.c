@@ -93,7 +93,7 @@ static int id_range_parse(const char *text, struct policy_range *ret_range)
 static int ids_parse(const struct policy_source *source, const struct policy_condition *condition,
 		     char *text, id_find *find, struct policy_ids *ids)
 {
-	struct policy_range range;
+	struct policy_range range = { 0, 0 };
 	char *entry;
 	int result;
 

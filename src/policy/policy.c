@@ -56,7 +56,7 @@ int policy_tenant_add(struct policy *policy, const char *name, bool runtime,
 int policy_rule_add(struct policy *policy, struct policy_tenant *tenant,
 		    const struct policy_rule *rule)
 {
-	struct policy_rule **end = &policy->rules;
+	struct policy_rule **end = &policy->rules, *added;
 	unsigned rules = 0;
 
 	for (; *end; end = &(*end)->next, rules++)
@@ -64,12 +64,13 @@ int policy_rule_add(struct policy *policy, struct policy_tenant *tenant,
 			return 0;
 	if (rules == POLICY_RULES)
 		return -E2BIG;
-	*end = malloc(sizeof(**end));
-	if (!*end)
+	added = malloc(sizeof(*added));
+	if (!added)
 		return -ENOMEM;
-	**end = *rule;
-	(*end)->tenant = tenant;
-	(*end)->next = NULL;
+	*added = *rule;
+	added->tenant = tenant;
+	added->next = NULL;
+	*end = added;
 	return 0;
 }
 

@@ -355,14 +355,16 @@ int policy_change(struct policy *policy, const char *section, const char *text,
 	int result;
 
 	reader.policy = policy_merge(policy, NULL);
-	if (!title || !lines || !reader.policy)
+	if (!title || !lines || !reader.policy) {
 		result = policy_fail_errno(&reader.source, -ENOMEM);
-	else
-		result = section_read(&reader, blanks_cut(title));
+		goto out;
+	}
+	result = section_read(&reader, blanks_cut(title));
 	if (result == 0)
 		result = lines_read(&reader, lines, strlen(lines));
 	if (result == 0)
 		policy_swap(policy, reader.policy);
+out:
 	policy_free(reader.policy);
 	free(title);
 	free(lines);
