@@ -33,6 +33,17 @@ static int text_give_up(FILE *file, const void *closure)
 	return -EFBIG;
 }
 
+static void of_a_process(void)
+{
+	char text[64], long_text[4096];
+
+	CHECK(file_read_process(getpid(), "comm", text, sizeof(text)) > 0);
+	CHECK(!strncmp(text, "unit_file", 9) && strchr(text, '\n'), "%s", text);
+	CHECK(file_read_process(getpid(), "status", long_text, sizeof(long_text)) > 100 &&
+	      strstr(long_text, "Name:") == long_text);
+	CHECK(file_read_process(-1, "comm", text, sizeof(text)) == -ENOENT && !text[0]);
+}
+
 static void replacing(void)
 {
 	char text[8];
@@ -77,6 +88,7 @@ static void driver(void)
 {
 	if (!mkdtemp(directory))
 		abort();
+	RUN(of_a_process);
 	RUN(replacing);
 	RUN(directories);
 	CHECK(rmdir(directory) == 0, "something was left in %s", directory);
