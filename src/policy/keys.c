@@ -224,23 +224,15 @@ static const struct policy_key *key_find(const struct policy_section *section, c
 
 /* [device.NAME.]KIND behind the key's name. A kind has no dots, so that the name of a device may
  * have some. */
-int policy_key_parse(const struct policy_source *source, const struct policy_section *section,
-		     const char *text, const struct policy_key **ret_key,
-		     struct policy_place *ret_place)
+static int place_parse(const struct policy_source *source, const struct policy_section *section,
+		       const struct policy_key *key, const char *text,
+		       struct policy_place *ret_place)
 {
-	const struct policy_key *key = key_find(section, text);
+	const char *at = text + strlen(key->name), *dot;
 	struct policy_place place = { .next = 0 };
-	const char *at, *dot;
 	char kinds[256];
 	int kind;
 
-	if (!key)
-		return key_fail(source, section, text);
-	*ret_key = key;
-	*ret_place = place;
-	if (key->type->shape != POLICY_PER_KIND)
-		return 0;
-	at = text + strlen(key->name);
 	if (!strncmp(at, DEVICE, strlen(DEVICE))) {
 		at += strlen(DEVICE);
 		dot = strrchr(at, '.');
@@ -263,6 +255,23 @@ int policy_key_parse(const struct policy_source *source, const struct policy_sec
 				   "%.128s: unknown kind " POLICY_WORD ": expected %s", text, at,
 				   kinds_list(kinds, sizeof(kinds)));
 	place.kind = (enum kind)kind;
+	*ret_place = place;
+	return 0;
+}
+
+int policy_key_parse(const struct policy_source *source, const struct policy_section *section,
+		     const char *text, const struct policy_key **ret_key,
+		     struct policy_place *ret_place)
+{
+	const struct policy_key *key = key_find(section, text);
+	struct policy_place place = { .next = 0 };
+	int result = key ? 0 : key_fail(source, section, text);
+
+	if (key && key->type->shape == POLICY_PER_KIND)
+		result = place_parse(source, section, key, text, &place);
+	if (result < 0)
+		return result;
+	*ret_key = key;
 	*ret_place = place;
 	return 0;
 }

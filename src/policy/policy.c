@@ -172,20 +172,29 @@ bool policy_guard_writes(const struct policy *policy)
 	return *(value ? value : (const enum policy_switch *)key->initial) == POLICY_ON;
 }
 
-static const struct policy_limits *tenant_limits(const struct policy_tenant *tenant,
-						 bool of_each_process)
+/* The same for a key that has amounts for each kind. */
+static uint64_t tenant_amount(const struct policy *policy, const struct policy_tenant *tenant,
+			      enum policy_key_number number, const char *device, enum kind kind)
 {
-	return of_each_process ? &tenant->process : &tenant->all;
+	const struct policy_tenant *const layers[] = { tenant, &policy->fallback };
+	const struct policy_key *key = &policy_keys[number];
+
+	for (int i = 0; i < 2; i++) {
+		const char *structure = (const char *)layers[i];
+		const uint64_t *amount = NULL;
+
+		if (structure)
+			amount = policy_limits_find((const void *)(structure + key->offset), device,
+						    kind);
+		if (amount && *amount != POLICY_UNSET)
+			return *amount;
+	}
+	return *(const uint64_t *)key->initial;
 }
 
 uint64_t policy_tenant_limit(const struct policy *policy, const struct policy_tenant *tenant,
 			     bool of_each_process, const char *device, enum kind kind)
 {
-	const uint64_t *limit = NULL;
-
-	if (tenant)
-		limit = policy_limits_find(tenant_limits(tenant, of_each_process), device, kind);
-	if (limit && *limit != POLICY_UNSET)
-		return *limit;
-	return policy_limit(tenant_limits(&policy->fallback, of_each_process), device, kind);
+	return tenant_amount(policy, tenant, of_each_process ? POLICY_KEY_process : POLICY_KEY_all,
+			     device, kind);
 }

@@ -154,8 +154,8 @@ int policy_change(struct policy *policy, const char *section, const char *text,
 		  char problem[POLICY_PROBLEM]);
 
 /*
- * Whether the policy lacks something that an earlier one sets: a tenant, a limit, a
- * mode, a switch, or it has fewer match lines for a tenant. The first such thing is in problem.
+ * Whether the policy lacks something that an earlier one has: a tenant, a key that is set, or
+ * match lines of a tenant. The first such thing is in problem. [collector] is not compared.
  */
 bool policy_lacks(const struct policy *policy, const struct policy *earlier,
 		  char problem[POLICY_PROBLEM]);
