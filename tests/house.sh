@@ -22,7 +22,7 @@ fail() {
 declare -A may=([base]="" [proto]="ledger" [ledger]="proto" [intercept]="ledger" [monitor]="ledger"
 	[collector]="ledger proto monitor" [cli]="ledger proto collector")
 declare -A sees=([proto/ledger]="kinds" [monitor/ledger]="kinds"
-	[collector/monitor]="\(reader\|rows\|guards\|guardrows\)" [cli/ledger]="\(kinds\|ledger\)"
+	[collector/monitor]="\(reader/\(reader\|rows\)\|guard/guard_\(maps\|rows\)\)" [cli/ledger]="\(kinds\|ledger\)"
 	[cli/collector]="policy")
 # The one header of these folders that says nothing of verbs: how the kernel is asked.
 declare -A knows=([monitor]="rdma/rdma_netlink.h")
@@ -47,9 +47,42 @@ for room in src/*/; do
 	[ -v "may[$(basename "$room")]" ] || fail "no rule for the room $room"
 done
 
+# ---- sub-rooms: a room that is larger is folders, which have rules of their own
+# (the tool loads and shows all of it; nobody includes the tool)
+declare -A may_in=([monitor/reader]="" [monitor/kernel]="reader" [monitor/polling]="reader"
+	[monitor/accounting]="reader kernel guard" [monitor/guard]="reader kernel"
+	[monitor/tool]="reader kernel polling accounting guard")
+for part in "${!may_in[@]}"; do
+	room=${part%/*}
+	while IFS=: read -r file _ line; do
+		other=$(sed -E "s/.*\"$room\/(([a-z]+)\/)?.*/\2/" <<<"$line")
+		case " ${part#*/} ${may_in[$part]} " in
+		*" ${other:-none} "*) ;;
+		*) fail "$file includes $room/$other/, which its sub-room may not" ;;
+		esac
+	done < <(grep -rnE "#include \"$room/" "src/$part")
+done
+for part in src/*/*/; do
+	part=${part#src/}
+	[ -v "may_in[${part%/}]" ] || fail "no rule for the sub-room src/$part"
+done
+for part in "${!may_in[@]}"; do
+	for file in "src/${part%/*}"/*.[ch]; do
+		[ ! -e "$file" ] || fail "$file is in no sub-room"
+	done
+done
+
 # ---- each header compiles alone, each file says its licence
-for header in src/*/*.h tests/*.h tests/*/*.h tests/*/*/*.h; do
+for header in src/*/*.h src/*/*/*.h tests/*.h tests/*/*.h tests/*/*/*.h; do
 	echo "#include \"$source/$header\"" >"$work/alone.c"
+	case $header in
+	*.bpf.h)
+		clang -target bpf -D__TARGET_ARCH_x86 -ffreestanding -Isrc -idirafter "/usr/include/$(gcc -print-multiarch)" \
+			-fsyntax-only -Wall -Wextra -Wno-unused-parameter -Werror "$work/alone.c" ||
+			fail "$header does not compile alone"
+		continue
+		;;
+	esac
 	# (some pragmas are for the compiler of programs in the kernel)
 	gcc -std=gnu11 -D_GNU_SOURCE -Isrc -Itests -Itests/{fakeverbs,step,daemon} -fsyntax-only -Wall -Werror \
 		-Wno-unknown-pragmas "$work/alone.c" || fail "$header does not compile alone"

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "collector/guard_parts.h"
-#include "monitor/reader.h"
+#include "monitor/reader/reader.h"
 
 /* For tests: other places than the kernel's. */
 #define CGROUPS_VARIABLE "RDMA_COLLECTOR_CGROUPS"

@@ -14,7 +14,7 @@
 
 #include "collector/books.h"
 #include "collector/members.h"
-#include "monitor/reader.h"
+#include "monitor/reader/reader.h"
 #include "proto/messages.h"
 
 struct collector;

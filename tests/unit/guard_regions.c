@@ -7,7 +7,7 @@
 #pragma GCC diagnostic ignored "-Wunknown-pragmas"
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #define __bpf__
-#include "monitor/guard.bpf.c"
+#include "monitor/guard/guard.bpf.c"
 #undef __bpf__
 
 #include "harness.h"

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Brings the accounting into the kernel, keeps it complete while modules come and go,
+ * and takes it out again. Maps and links are pinned under a directory of the bpf file
+ * system, so counting does not end with the process that began it; on kernels that
+ * cannot pin kprobes (before 5.15) it does, and the next one counts anew what is there.
+ */
+#ifndef MONITOR_ACCOUNTING_LOADER_H
+#define MONITOR_ACCOUNTING_LOADER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "monitor/kernel/probe.h"
+
+struct loader;
+
+struct loader_wish {
+	struct ground_wish ground;
+	const char *directory; /* where to pin */
+	unsigned tables;       /* places for objects of guarded processes, twice that for all, fewer for
+				* threads and rows; 0: as many as this machine takes easily */
+};
+
+/*
+ * Becomes the one who looks after the accounting: loads it, or takes up what another
+ * left. 0, and a sentence if there can be no guard; LOADER_OTHER when a living process does
+ * so already; or -errno with a sentence.
+ */
+enum { LOADER_OTHER = 1 };
+int loader_start(struct loader **ret_loader, const struct loader_wish *wish, char *problem,
+		 size_t size);
+
+/* What it stands on. */
+const struct ground *loader_ground(const struct loader *loader);
+
+/* To be called a few times a second: attaches to modules that came (again). -ENOENT when
+ * somebody unloaded everything. */
+int loader_tend(struct loader *loader, char *problem, size_t size);
+
+/* Ends looking after it; what is pinned stays. */
+void loader_free(struct loader *loader);
+
+/* Takes everything out of the kernel. -ENOENT when there was nothing. */
+int loader_unload(const char *directory, char *problem, size_t size);
+
+#endif
