@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Loading and looking after the guard; see guardian.h. */
+/* Loading and looking after the guard; see guard_loader.h. */
 #include "monitor/guard/guard_loader.h"
 
 #include <bpf/bpf.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The guard's maps, told and read; see guards.h. */
+/* The guard's maps, told and read; see guard_maps.h. */
 #include "monitor/guard/guard_maps.h"
 
 #include <errno.h>

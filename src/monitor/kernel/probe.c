@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The survey; see ground.h. */
+/* The survey; see probe.h. */
 #include "monitor/kernel/probe.h"
 
 #include <bpf/btf.h>
