@@ -26,7 +26,7 @@ static __always_inline int on_changed(const struct ib_uobject *uobject, int mode
 	if (mode != LOOKUP_WRITE)
 		return 0;
 	what = what_copied(uobject);
-	object = what.type == UVERBS_MR ? bpf_map_lookup_elem(&objects, &address) : NULL;
+	object = what.type == UVERBS_OBJECT_MR ? bpf_map_lookup_elem(&objects, &address) : NULL;
 	if (!object)
 		return 0;
 	length = region_bytes(what.hardware);

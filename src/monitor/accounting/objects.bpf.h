@@ -24,7 +24,7 @@ static __always_inline void tally(__u64 side[MONITOR_COUNTERS], const struct mon
 		ADD(side[KIND_recv_wr], object->size2);
 		break;
 	case MONITOR_other:
-		if (object->type == UVERBS_DM)
+		if (object->type == UVERBS_OBJECT_DM)
 			ADD(side[KIND_dm_bytes], object->size);
 		break;
 	}
@@ -150,7 +150,7 @@ static __always_inline void describe(struct what what, const struct monitor_obje
 		}
 		break;
 	case MONITOR_other:
-		if (what.type == UVERBS_DM)
+		if (what.type == UVERBS_OBJECT_DM)
 			object->size = BPF_CORE_READ((const struct ib_dm *)hardware, length);
 		break;
 	}

@@ -14,7 +14,7 @@ static __always_inline __u64 copy_of(const struct guard_command *command, __u64 
 	__u64 copy = attrs - offset_command_bundle;
 
 	return word_at(copy + offset_command_attributes) ==
-			       command->argument + sizeof(struct uverbs_header) ?
+			       command->argument + sizeof(struct ib_uverbs_ioctl_hdr) ?
 		       copy :
 		       0;
 }
@@ -38,14 +38,14 @@ static __always_inline int has_changed(const struct guard_command *command, __u6
 static __always_inline __u64 bytes_told(const struct guard_command *command, __u64 attrs)
 {
 	__u64 copy = copy_of(command, attrs);
-	struct uverbs_attribute attribute = {};
+	struct ib_uverbs_attr attribute = {};
 
 	if (!command->length_id || !copy)
 		return command->bytes;
 	bpf_probe_read_kernel(&attribute, sizeof(attribute),
 			      (const void *)(word_at(copy + offset_command_copied) +
 					     command->length_at * sizeof(attribute)));
-	return attribute.id == command->length_id ? attribute.data : ~0ull;
+	return attribute.attr_id == command->length_id ? attribute.data : ~0ull;
 }
 
 /* The reservation is for this object. */
@@ -218,7 +218,7 @@ static __always_inline int on_changed(struct guard_head *head, struct made made)
 	struct guard_command *command;
 	struct guard_charge *charge;
 
-	if (made.type != UVERBS_MR)
+	if (made.type != UVERBS_OBJECT_MR)
 		return 0;
 	charge = bpf_map_lookup_elem(&guard_charges, &made.address);
 	bytes = region_bytes(made.hardware);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The commands of uverbs, as a program writes them: which of them make an object, of which
- * kind, and where the size of a memory region stands. For the guard's programs only.
+ * kind, and where the size of a memory region stands. The table is kernel/uverbs.def. For the guard's
+ * programs only.
  */
 #ifndef MONITOR_GUARD_COMMANDS_BPF_H
 #define MONITOR_GUARD_COMMANDS_BPF_H
@@ -18,138 +19,91 @@ enum {
 
 /* ---- what they make */
 
-/* The number by which the kernel knows a method of an object (uverbs_ioctl.h). */
+/* The number by which the kernel knows a method of an object; the kernel's own uverbs_ioctl.h has
+ * it, which is for no user. */
 enum {
-	INVOKE_WRITE = 0,    /* of the device */
-	NAMESPACE = 1 << 12, /* a driver's */
-	OBJECTS_CORE = 20,
-	METHODS_CORE = 22,
-	METHOD_SHIFT = 6,
-	OBJECT_SHIFT = 11,
+	KEY_OBJECTS = 20, /* a driver's objects and methods follow those of the core */
+	KEY_METHODS = 22,
+	KEY_METHOD_SHIFT = 6,
+	KEY_OBJECT_SHIFT = 11,
 };
 
 static __always_inline __u32 key_of(__u16 object, __u16 method)
 {
-	__u32 first = object & NAMESPACE ? (object & ~NAMESPACE) + OBJECTS_CORE : object;
-	__u32 second = method & NAMESPACE ? (method & ~NAMESPACE) + METHODS_CORE : method + 1;
+	__u32 first = object & UVERBS_DRIVER ? (object & ~UVERBS_DRIVER) + KEY_OBJECTS : object;
+	__u32 second = method & UVERBS_DRIVER ? (method & ~UVERBS_DRIVER) + KEY_METHODS :
+						method + 1;
 
-	return first << OBJECT_SHIFT | second << METHOD_SHIFT;
+	return first << KEY_OBJECT_SHIFT | second << KEY_METHOD_SHIFT;
 }
 
-/* The old commands; those of the second kind have the flag. */
-enum {
-	EXTENDED = 1u << 31,
-	OLD_REG_MR = 9,
-	OLD_REREG_MR = 11,
-	OLD_LENGTH_AT = 16,	 /* of the region, in the command's body */
-	OLD_REREG_FLAGS_AT = 12, /* and in that of the second, */
-	OLD_REREG_LENGTH_AT = 24,
-	REREG_TRANSLATION = 1,
-};
-
-/* The kind that an old command makes; KIND_COUNT: none. There will be no new ones. */
+/* The kind that an old command makes; KIND_COUNT: none. */
 static __always_inline __u32 kind_of_old(__u32 command)
 {
 	switch (command) {
-	case 3:
-		return KIND_pd;
-	case 5:
-		return KIND_ah;
-	case OLD_REG_MR:
-	case OLD_REREG_MR:
-		return KIND_mr;
-	case 14:
-		return KIND_mw;
-	case 17:
-		return KIND_comp_channel;
-	case 18:
-	case 18 | EXTENDED:
-		return KIND_cq;
-	case 24:
-	case 24 | EXTENDED:
-	case 40:
-		return KIND_qp;
-	case 32:
-	case 39:
-		return KIND_srq;
-	case 37:
-		return KIND_xrcd;
-	case 50 | EXTENDED:
-		return KIND_flow;
-	case 52 | EXTENDED:
-		return KIND_wq;
-	case 55 | EXTENDED:
-		return KIND_rwq_table;
+#define WRITE_MAKE(number, kind)                                                                   \
+	case number:                                                                               \
+		return kind;
+#include "monitor/kernel/uverbs.def"
 	}
 	return KIND_COUNT;
 }
 
-/* Creating is the first method of each of these. Regions have several. */
+/* The kind that a method makes; KIND_COUNT: none. And the attribute with the bytes of a region. */
 static __always_inline __u32 kind_of_method(__u16 object, __u16 method, __u32 *ret_length)
 {
-	enum { DM_MR = 0, DMABUF_MR = 4, ANY_MR = 5 };
-	enum { DMABUF_LENGTH = 3, ANY_LENGTH = 5 };
-	__u16 counter = counter_of(object);
-
 	*ret_length = 0;
-	if (object == UVERBS_MR) {
-		*ret_length = method == DMABUF_MR ? DMABUF_LENGTH :
-			      method == ANY_MR	  ? ANY_LENGTH :
-						    0;
-		return method == DM_MR || method == DMABUF_MR || method == ANY_MR ? KIND_mr :
-										    KIND_COUNT;
-	}
-	switch (object) {
-	case UVERBS_CQ:
-	case UVERBS_QP:
-	case UVERBS_SRQ:
-	case UVERBS_WQ:
-		return method == 0 ? counter : KIND_COUNT;
+	switch ((__u32)object << 16 | method) {
+#define UOBJECT_MAKE(made_object, made_method, kind, length)                                       \
+	case made_object << 16 | made_method:                                                      \
+		*ret_length = length;                                                              \
+		return kind;
+#include "monitor/kernel/uverbs.def"
 	}
 	return KIND_COUNT;
 }
+
+/* Numbers as bits of a word, which are a constant: short code, since each command is looked at. */
+#define BIT_IF(condition, number) ((__u64)((condition) != 0) << ((number) % 64))
+
+#define UOBJECT_DESTROY(object, method, response) _Static_assert(object < 64 && method < 2, #object);
+#define WRITE_DESTROY(number)                                                                      \
+	_Static_assert(((number) & ~IB_USER_VERBS_CMD_FLAG_EXTENDED) < 64, #number);
+#include "monitor/kernel/uverbs.def"
 
 /* Whether a method takes away what is there. By destroying, an object that nobody wants goes;
  * by the others it is used. */
 static __always_inline int is_destroying(__u16 object, __u16 method)
 {
-	switch (object) {
-	case UVERBS_PD:
-	case UVERBS_AH:
-	case UVERBS_MW:
-	case UVERBS_FLOW:
-	case UVERBS_XRCD:
-	case UVERBS_RWQ_TABLE:
-		return method == 0;
-	case UVERBS_CQ:
-	case UVERBS_QP:
-	case UVERBS_SRQ:
-	case UVERBS_MR:
-	case UVERBS_WQ:
-	case UVERBS_FLOW_ACTION:
-	case UVERBS_DM:
-		return method == 1;
-	}
-	return 0;
+	const __u64 by_first = 0
+#define UOBJECT_DESTROY(gone, by, response) | BIT_IF((by) == 0, gone)
+#include "monitor/kernel/uverbs.def"
+		;
+	const __u64 by_second = 0
+#define UOBJECT_DESTROY(gone, by, response) | BIT_IF((by) == 1, gone)
+#include "monitor/kernel/uverbs.def"
+		;
+
+	if (object >= 64 || method > 1)
+		return 0;
+	return (method ? by_second : by_first) >> object & 1;
 }
 
 static __always_inline int is_destroying_old(__u32 command)
 {
-	switch (command) {
-	case 4:		    /* PD */
-	case 8:		    /* AH */
-	case 13:	    /* MR */
-	case 16:	    /* MW */
-	case 20:	    /* CQ */
-	case 27:	    /* QP */
-	case 35:	    /* SRQ */
-	case 38:	    /* XRCD */
-	case 51 | EXTENDED: /* flow */
-	case 54 | EXTENDED: /* WQ */
-	case 56 | EXTENDED: /* table of WQs */
-		return 1;
-	}
-	return 0;
+	const __u64 plain = 0
+#define WRITE_DESTROY(number) | BIT_IF(!((number) & IB_USER_VERBS_CMD_FLAG_EXTENDED), number)
+#include "monitor/kernel/uverbs.def"
+		;
+	const __u64 extended = 0
+#define WRITE_DESTROY(number) | BIT_IF((number) & IB_USER_VERBS_CMD_FLAG_EXTENDED, number)
+#include "monitor/kernel/uverbs.def"
+		;
+	__u32 number = command & ~IB_USER_VERBS_CMD_FLAG_EXTENDED;
+
+	if (number >= 64)
+		return 0;
+	return (number == command ? plain : extended) >> number & 1;
 }
 
 /* ---- reading one */
@@ -170,33 +124,32 @@ static __always_inline int old_read(int sleeps, struct guard_command *command, _
 
 	command->kind = command->old = kind_of_old(old);
 	command->destroys = is_destroying_old(old);
-	if (old == OLD_REG_MR) {
+	if (old == IB_USER_VERBS_CMD_REG_MR) {
 		command->sized = 1;
 		return read_user(sleeps, &command->bytes, sizeof(command->bytes),
-				 body + OLD_LENGTH_AT) ?
+				 body + __builtin_offsetof(struct ib_uverbs_reg_mr, length)) ?
 			       -EFAULT :
 			       0;
 	}
-	if (old != OLD_REREG_MR)
+	if (old != IB_USER_VERBS_CMD_REREG_MR)
 		return 0;
 	/* A region takes another's place: none more, but both memories at once. */
 	command->kind = KIND_mr_bytes;
 	command->replaces = 1;
-	if (read_user(sleeps, &flags, sizeof(flags), body + OLD_REREG_FLAGS_AT) ||
-	    read_user(sleeps, &length, sizeof(length), body + OLD_REREG_LENGTH_AT))
+	if (read_user(sleeps, &flags, sizeof(flags), body + __builtin_offsetof(struct ib_uverbs_rereg_mr, flags)) ||
+	    read_user(sleeps, &length, sizeof(length), body + __builtin_offsetof(struct ib_uverbs_rereg_mr, length)))
 		return -EFAULT;
-	command->sized = flags & REREG_TRANSLATION;
+	command->sized = flags & UVERBS_REREG_TRANSLATION;
 	command->bytes = command->sized ? length : 0;
 	return 0;
 }
 
 /* Of the attributes, those that matter: all or a negative error. */
 static __always_inline int attributes_read(int sleeps, struct guard_command *command,
-					   const struct uverbs_header *header, __u32 wanted_length)
+					   const struct ib_uverbs_ioctl_hdr *header, __u32 wanted_length)
 {
-	enum { CORE_IN = 0, WRITE_COMMAND = 2 }; /* of INVOKE_WRITE */
-	struct uverbs_attribute attribute[ATTRIBUTES] = {};
-	__u32 count = header->attributes, old = ~0u;
+	struct ib_uverbs_attr attribute[ATTRIBUTES] = {};
+	__u32 count = header->num_attrs, old = ~0u;
 	__u64 body = 0;
 	int is_old = wanted_length == 0;
 
@@ -209,11 +162,11 @@ static __always_inline int attributes_read(int sleeps, struct guard_command *com
 	for (__u32 i = 0; i < ATTRIBUTES; i++) {
 		if (i >= count)
 			break;
-		if (is_old && attribute[i].id == WRITE_COMMAND)
+		if (is_old && attribute[i].attr_id == UVERBS_ATTR_WRITE_CMD)
 			old = (__u32)attribute[i].data;
-		else if (is_old && attribute[i].id == CORE_IN)
+		else if (is_old && attribute[i].attr_id == UVERBS_ATTR_CORE_IN)
 			body = attribute[i].data;
-		else if (!is_old && attribute[i].id == wanted_length) {
+		else if (!is_old && attribute[i].attr_id == wanted_length) {
 			command->bytes = attribute[i].data;
 			command->length_id = wanted_length;
 			command->length_at = i;

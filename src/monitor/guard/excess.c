@@ -83,18 +83,13 @@ static void file_confirm(void *closure, const void *record)
 			search->files[i].confirmed = search->files[i].file == holder->file;
 }
 
-/* By the type: the method, and the size of its response. Attribute 0 is the handle, attribute 1
- * the response, where there is one. */
+/* By the type: the method, and the size of its response. */
 static const struct destroyer {
 	bool known;
 	__u16 method, response;
 } destroyers[] = {
-	[UVERBS_PD] = { true, 0, 0 },	[UVERBS_CQ] = { true, 1, 8 },
-	[UVERBS_QP] = { true, 1, 4 },	[UVERBS_SRQ] = { true, 1, 4 },
-	[UVERBS_AH] = { true, 0, 0 },	[UVERBS_MR] = { true, 1, 0 },
-	[UVERBS_MW] = { true, 0, 0 },	[UVERBS_FLOW] = { true, 0, 0 },
-	[UVERBS_XRCD] = { true, 0, 0 }, [UVERBS_RWQ_TABLE] = { true, 0, 0 },
-	[UVERBS_WQ] = { true, 1, 4 },
+#define UOBJECT_DESTROY(object, method, response) [object] = { true, method, response },
+#include "monitor/kernel/uverbs.def"
 };
 
 /* Fails, and is repeated at the next call, while another object depends on this one. */
@@ -102,23 +97,23 @@ static void object_destroy(int fd, const struct guard_excess *excess)
 {
 	const struct destroyer *destroyer = &destroyers[excess->type];
 	__u64 response = 0;
-	struct {
-		struct uverbs_header header;
-		struct uverbs_attribute attribute[2];
-	} command = {
-		.header = { .object = (__u16)excess->type,
-			    .method = destroyer->method,
-			    .attributes = destroyer->response ? 2 : 1,
-			    .driver = excess->driver },
-		.attribute = { { .id = 0, .flags = UVERBS_MANDATORY, .data = excess->handle },
-			       { .id = 1,
-				 .length = destroyer->response,
-				 .flags = UVERBS_MANDATORY,
-				 .data = (__u64)(uintptr_t)&response } },
-	};
+	union {
+		struct ib_uverbs_ioctl_hdr header;
+		char bytes[sizeof(struct ib_uverbs_ioctl_hdr) + 2 * sizeof(struct ib_uverbs_attr)];
+	} command = { .header = { .object_id = (__u16)excess->type,
+				  .method_id = destroyer->method,
+				  .num_attrs = destroyer->response ? 2 : 1,
+				  .driver_id = excess->driver } };
 
-	command.header.length = (__u16)(sizeof(command.header) +
-					command.header.attributes * sizeof(command.attribute[0]));
+	command.header.attrs[0] = (struct ib_uverbs_attr){ .attr_id = UVERBS_DESTROY_HANDLE,
+							   .flags = UVERBS_ATTR_F_MANDATORY,
+							   .data = excess->handle };
+	command.header.attrs[1] = (struct ib_uverbs_attr){ .attr_id = UVERBS_DESTROY_RESPONSE,
+							   .len = destroyer->response,
+							   .flags = UVERBS_ATTR_F_MANDATORY,
+							   .data = (__u64)(uintptr_t)&response };
+	command.header.length = (__u16)(sizeof(command.header) + command.header.num_attrs *
+								 sizeof(struct ib_uverbs_attr));
 	ioctl(fd, UVERBS_IOCTL, &command);
 }
 

@@ -20,6 +20,7 @@
 #include "monitor/guard/guard.skel.h"
 #include "monitor/guard/guard_maps.h"
 #include "monitor/kernel/pins.h"
+#include "monitor/kernel/uverbs.h"
 #include "monitor/reader/rows.h"
 
 enum {
@@ -60,11 +61,10 @@ static const struct part {
 enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
 
 /* Kinds that are objects with a life of their own in the verbs, and the bytes of regions. */
-#define GUARDED                                                                                    \
-	(1ull << KIND_pd | 1ull << KIND_cq | 1ull << KIND_qp | 1ull << KIND_srq |                  \
-	 1ull << KIND_mr | 1ull << KIND_mr_bytes | 1ull << KIND_mw | 1ull << KIND_ah |             \
-	 1ull << KIND_xrcd | 1ull << KIND_wq | 1ull << KIND_rwq_table | 1ull << KIND_flow |        \
-	 1ull << KIND_comp_channel)
+static const __u64 kinds_guarded = 1ull << KIND_mr_bytes
+#define UOBJECT(object, kind) | 1ull << kind
+#include "monitor/kernel/uverbs.def"
+	;
 
 struct guardian {
 	char directory[PATH_MAX];
@@ -160,7 +160,7 @@ static int head_make(struct guardian *guardian, char *problem, size_t size)
 	head->version = GUARD_VERSION;
 	head->tenants = GUARD_TENANTS;
 	head->kinds = kinds_signature();
-	head->guarded = GUARDED;
+	head->guarded = kinds_guarded;
 	for (unsigned i = 0; i < GUARD_TABLES; i++)
 		head->most[i] = guardian->most[i];
 	__atomic_store_n(&head->magic, GUARD_MAGIC, __ATOMIC_RELEASE);

@@ -181,7 +181,7 @@ struct guard_holder {
 /* What the iterator g_excess prints: an object over a limit. */
 struct guard_excess {
 	__u64 file;
-	__u32 type; /* enum uverbs_type */
+	__u32 type; /* enum uverbs_default_objects */
 	__u32 handle;
 	__u32 driver; /* enum rdma_driver_id */
 	__u32 unused[3];

@@ -82,20 +82,21 @@ enum { NOT_THERE = 1 };
 
 static __always_inline int look(struct guard_command *command, int sleeps)
 {
-	struct uverbs_header header;
+	struct ib_uverbs_ioctl_hdr header;
 	__u32 length = 0;
 	int result;
 
 	/* Read with patience, it is not there. Read without, nobody knows. */
 	if (read_user(sleeps, &header, sizeof(header), command->argument))
 		return sleeps ? NOT_THERE : -EFAULT;
-	command->key = key_of(header.object, header.method);
-	if (header.object == UVERBS_DEVICE && header.method == INVOKE_WRITE) {
+	command->key = key_of(header.object_id, header.method_id);
+	if (header.object_id == UVERBS_OBJECT_DEVICE &&
+	    header.method_id == UVERBS_METHOD_INVOKE_WRITE) {
 		result = attributes_read(sleeps, command, &header, 0);
 	} else {
-		command->kind = kind_of_method(header.object, header.method, &length);
-		command->destroys = is_destroying(header.object, header.method);
-		command->drivers = !!((header.object | header.method) & NAMESPACE);
+		command->kind = kind_of_method(header.object_id, header.method_id, &length);
+		command->destroys = is_destroying(header.object_id, header.method_id);
+		command->drivers = !!((header.object_id | header.method_id) & UVERBS_DRIVER);
 		result = length ? attributes_read(sleeps, command, &header, length) : 0;
 	}
 	if (result != -EFAULT || !sleeps)
@@ -186,10 +187,7 @@ static __noinline int look_at_write(struct file *file)
 	__u32 thread = (__u32)bpf_get_current_pid_tgid();
 	struct guard_command command = { .kind = KIND_COUNT, .way = GUARD_WRITE }, *last;
 	struct guard_closed closed = { .slot = GUARD_TENANTS };
-	struct {
-		__u32 command;
-		__u16 in_words, out_words;
-	} header;
+	struct ib_uverbs_cmd_hdr header;
 	int result;
 
 	if (!is_armed(head))

@@ -8,8 +8,6 @@
 #ifndef MONITOR_KERNEL_STRUCTURES_H
 #define MONITOR_KERNEL_STRUCTURES_H
 
-#include <linux/types.h>
-
 #include "monitor/kernel/uverbs.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -78,8 +76,6 @@ struct file {
 	const void *f_op;
 	void *private_data;
 };
-
-enum rdma_driver_id { RDMA_DRIVER_UNKNOWN };
 
 struct ib_device_ops {
 	enum rdma_driver_id driver_id;

@@ -4,6 +4,7 @@
 #define MONITOR_KERNEL_UOBJECT_BPF_H
 
 #include "monitor/kernel/structures.h"
+#include "monitor/kernel/uverbs.h"
 
 #include <linux/bpf.h>
 
@@ -37,34 +38,14 @@ static __always_inline __u32 type_number(const void *api)
 	return number;
 }
 
-/* enum monitor_counter, by enum uverbs_type. */
+/* enum monitor_counter, by the kernel's number of the type (enum uverbs_default_objects). */
 static __always_inline __u16 counter_of(__u32 type)
 {
 	switch (type) {
-	case UVERBS_PD:
-		return KIND_pd;
-	case UVERBS_COMP_CHANNEL:
-		return KIND_comp_channel;
-	case UVERBS_CQ:
-		return KIND_cq;
-	case UVERBS_QP:
-		return KIND_qp;
-	case UVERBS_SRQ:
-		return KIND_srq;
-	case UVERBS_AH:
-		return KIND_ah;
-	case UVERBS_MR:
-		return KIND_mr;
-	case UVERBS_MW:
-		return KIND_mw;
-	case UVERBS_FLOW:
-		return KIND_flow;
-	case UVERBS_XRCD:
-		return KIND_xrcd;
-	case UVERBS_RWQ_TABLE:
-		return KIND_rwq_table;
-	case UVERBS_WQ:
-		return KIND_wq;
+#define UOBJECT(object, kind)                                                                      \
+	case object:                                                                               \
+		return kind;
+#include "monitor/kernel/uverbs.def"
 	}
 	return type >= UVERBS_DRIVER ? MONITOR_driver : MONITOR_other;
 }

@@ -1,43 +1,38 @@
 /* SPDX-License-Identifier: MIT */
-/* The user interface of uverbs, as much of it as is needed here (rdma_user_ioctl_cmds.h and
- * ib_user_ioctl_cmds.h of the kernel): types of objects, and what an ioctl consists of. */
+/*
+ * The user interface of uverbs: the kernel's own headers, and the few numbers that those of 6.1
+ * do not have. The only file of the room that includes them, but for netlink's; uverbs.def is the
+ * table that is made of them. For programs in the kernel and for others.
+ */
 #ifndef MONITOR_KERNEL_UVERBS_H
 #define MONITOR_KERNEL_UVERBS_H
 
 #include <linux/types.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
 
-enum uverbs_type {
-	UVERBS_DEVICE,
-	UVERBS_PD,
-	UVERBS_COMP_CHANNEL,
-	UVERBS_CQ,
-	UVERBS_QP,
-	UVERBS_SRQ,
-	UVERBS_AH,
-	UVERBS_MR,
-	UVERBS_MW,
-	UVERBS_FLOW,
-	UVERBS_XRCD,
-	UVERBS_RWQ_TABLE,
-	UVERBS_WQ,
-	UVERBS_FLOW_ACTION,
-	UVERBS_DM,
-	UVERBS_DRIVER = 0x1000, /* and above: a driver's own */
+#define UVERBS_IOCTL ((__u32)RDMA_VERBS_IOCTL)
+
+/* A command of write() of the second generation, as it is written. */
+#define UVERBS_EXTENDED(command) ((__u32)(command) | IB_USER_VERBS_CMD_FLAG_EXTENDED)
+
+enum {
+	/* Objects and methods from here on are a driver's own. */
+	UVERBS_DRIVER = 1 << UVERBS_ID_NS_SHIFT,
+	/* Of 7.x: regions of every sort by one method. */
+	UVERBS_7_METHOD_REG_MR = UVERBS_METHOD_REG_DMABUF_MR + 1,
+	UVERBS_7_ATTR_REG_MR_LENGTH = 5,
+	/* Flags of IB_USER_VERBS_CMD_REREG_MR are in no user header: the region gets other memory. */
+	UVERBS_REREG_TRANSLATION = 1,
+	/* Attributes of all methods that destroy: the handle, and the answer where there is one. */
+	UVERBS_DESTROY_HANDLE = UVERBS_ATTR_DESTROY_CQ_HANDLE,
+	UVERBS_DESTROY_RESPONSE = UVERBS_ATTR_DESTROY_CQ_RESP,
 };
 
-#define UVERBS_IOCTL 0xc0181b01u /* RDMA_VERBS_IOCTL */
-
-/* A header, with its attributes behind it. */
-struct uverbs_header {
-	__u16 length, object, method, attributes;
-	__u64 reserved;
-	__u32 driver, reserved2;
-};
-
-struct uverbs_attribute {
-	__u16 id, length, flags, data16;
-	__u64 data;
-};
-#define UVERBS_MANDATORY 1 /* a flag of an attribute */
+_Static_assert(UVERBS_IOCTL == 0xc0181b01u && sizeof(struct ib_uverbs_ioctl_hdr) == 24 &&
+		       sizeof(struct ib_uverbs_attr) == 16,
+	       "commands are the same for all programs");
 
 #endif

@@ -102,7 +102,7 @@ struct monitor_object {
 	__u16 counter; /* enum monitor_counter; MONITOR_ANNOUNCED: not made yet */
 	__u16 type;    /* the kernel's, for what has none of our kinds */
 	__u32 number;  /* of a queue pair */
-	__u16 subtype; /* of a queue pair: enum ib_qp_type */
+	__u16 subtype; /* of a queue pair: enum ib_uverbs_qp_type */
 	__u16 flags;
 	__u64 size; /* bytes of memory, entries of a completion queue, send requests of a queue pair */
 	__u64 size2;   /* receive requests of a queue pair */

@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "monitor/kernel/uverbs.h"
+
 #define CGROUPS "/sys/fs/cgroup"
 
 const char *const view_by_names[VIEW_BYS] = { "process", "cgroup", "device" };
@@ -458,14 +460,13 @@ static const char *const event_names[] = {
 
 static const char *queue_type(__u32 type)
 {
-	static const char *const names[] = {
-		"SMI",		 "GSI", "RC",	      "UC",	 "UD",	   "RAW_IPV6",
-		"RAW_ETHERTYPE", NULL,	"RAW_PACKET", "XRC_INI", "XRC_TGT"
-	};
-
-	if (type < sizeof(names) / sizeof(names[0]) && names[type])
-		return names[type];
-	return type == 0xff ? "DRIVER" : "?";
+	switch (type) {
+#define QP_TYPE(number, name)                                                                      \
+	case number:                                                                               \
+		return name;
+#include "monitor/kernel/uverbs.def"
+	}
+	return "?";
 }
 
 static void object_json(json_t *json, const struct monitor_object *object)
