@@ -54,7 +54,7 @@ done
 # ---- sub-rooms: a room that is larger is folders, which have rules of their own
 # (the tool loads and shows all of it; nobody includes the tool)
 declare -A may_in=([monitor/reader]="" [monitor/kernel]="reader" [monitor/polling]="reader"
-	[monitor/accounting]="reader kernel guard" [monitor/guard]="reader kernel"
+	[monitor/accounting]="reader kernel" [monitor/guard]="reader kernel"
 	[monitor/tool]="reader kernel polling accounting guard")
 for part in "${!may_in[@]}"; do
 	room=${part%/*}

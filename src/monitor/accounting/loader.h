@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Brings the accounting into the kernel, keeps it complete while modules come and go,
- * and takes it out again. Maps and links are pinned under a directory of the bpf file
- * system, so counting does not end with the process that began it; on kernels that
- * cannot pin kprobes (before 5.15) it does, and the next one counts anew what is there.
+ * Brings the accounting into the kernel and keeps it complete while modules come and go. Maps and
+ * links are pinned under a directory of the bpf file system, so counting does not end with the
+ * process that began it; on kernels that cannot pin kprobes (before 5.15) it does, and the next one
+ * counts anew what is there. Who may do this, and the guard beside it, are the keeper's business.
  */
 #ifndef MONITOR_ACCOUNTING_LOADER_H
 #define MONITOR_ACCOUNTING_LOADER_H
@@ -22,14 +22,9 @@ struct loader_wish {
 				* threads and rows; 0: as many as this machine takes easily */
 };
 
-/*
- * Becomes the one who looks after the accounting: loads it, or takes up what another
- * left. 0, and a sentence if there can be no guard; LOADER_OTHER when a living process does
- * so already; or -errno with a sentence.
- */
-enum { LOADER_OTHER = 1 };
-int loader_start(struct loader **ret_loader, const struct loader_wish *wish, char *problem,
-		 size_t size);
+/* Loads the accounting, or takes up what another left. 0, or -errno with a sentence. */
+int loader_open(struct loader **ret_loader, const struct loader_wish *wish, char *problem,
+		size_t size);
 
 /* What it stands on. */
 const struct ground *loader_ground(const struct loader *loader);
@@ -38,10 +33,10 @@ const struct ground *loader_ground(const struct loader *loader);
  * somebody unloaded everything. */
 int loader_tend(struct loader *loader, char *problem, size_t size);
 
-/* Ends looking after it; what is pinned stays. */
-void loader_free(struct loader *loader);
+/* Others have attached programs to the same functions: what calls then were missed is looked for. */
+void loader_attached(struct loader *loader);
 
-/* Takes everything out of the kernel. -ENOENT when there was nothing. */
-int loader_unload(const char *directory, char *problem, size_t size);
+/* Ends looking after it; what is pinned stays. */
+void loader_close(struct loader *loader);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -12,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +22,10 @@
 enum {
 	COMPLAINT = 512,
 	MOMENT_MS = 50,
+	/* Places in a table. Where memory is taken as needed, an empty one costs 16 bytes: */
+	PLACES_LEAST = 1 << 20,
+	PLACES_MOST = 1 << 22,
+	PLACE_MEMORY = 8192, /* of the machine, for each place in between */
 };
 
 int pins_fail(int error, char *problem, size_t size, const char *format, ...)
@@ -74,6 +81,49 @@ void pins_path(const char *directory, const char *kind, const char *name, char r
 		ret[0] = '\0';
 }
 
+int pins_directory_make(const char *directory, char *problem, size_t size)
+{
+	char parent[PATH_MAX], links[PATH_MAX + 8];
+	char *slash;
+
+	snprintf(parent, sizeof(parent), "%s", directory);
+	slash = strrchr(parent, '/');
+	if (!slash || slash == parent)
+		return pins_fail(-EINVAL, problem, size, "%s: not a directory to pin in",
+				 directory);
+	*slash = '\0';
+	if (!pins_is_bpf(parent) &&
+	    (strcmp(parent, "/sys/fs/bpf") || mount("bpf", parent, "bpf", 0, NULL)))
+		return pins_fail(-ENODEV, problem, size,
+				 "%s is no bpf file system (mount -t bpf bpf %s)", parent, parent);
+	snprintf(links, sizeof(links), "%s/links", directory);
+	if ((mkdir(directory, 0755) && errno != EEXIST) || (mkdir(links, 0755) && errno != EEXIST))
+		return pins_fail(-errno, problem, size, "%s: %s", directory, strerror(errno));
+	return 0;
+}
+
+int pins_remove(const char *path)
+{
+	DIR *directory = opendir(path);
+	struct dirent *entry;
+	char name[PATH_MAX];
+	int result = 0;
+
+	if (!directory)
+		return -errno;
+	while ((entry = readdir(directory))) {
+		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") ||
+		    snprintf(name, sizeof(name), "%s/%s", path, entry->d_name) >= (int)sizeof(name))
+			continue;
+		if (unlink(name) && (errno == EISDIR || errno == EPERM) && pins_remove(name) < 0)
+			result = -EBUSY;
+	}
+	closedir(directory);
+	if (rmdir(path))
+		result = -errno;
+	return result;
+}
+
 /* ---- objects and maps */
 
 void pins_object(const char *directory, struct bpf_object *object)
@@ -90,6 +140,17 @@ void pins_object(const char *directory, struct bpf_object *object)
 		bpf_map__set_pin_path(map, path);
 	}
 	bpf_object__for_each_program(each, object) bpf_program__set_autoload(each, false);
+}
+
+/* In a table that has an entry for each object. */
+unsigned pins_places(void)
+{
+	__u64 memory = (__u64)sysconf(_SC_PHYS_PAGES) * (__u64)sysconf(_SC_PAGESIZE),
+	      count = PLACES_LEAST;
+
+	while (count < PLACES_MOST && count < memory / PLACE_MEMORY)
+		count *= 2;
+	return (unsigned)count;
 }
 
 unsigned pins_size(const char *directory, struct bpf_map *map, unsigned places)

@@ -36,10 +36,18 @@ __u64 pins_now_ns(void);
 bool pins_is_bpf(const char *path);
 void pins_path(const char *directory, const char *kind, const char *name, char ret[PATH_MAX]);
 
+/* Makes a directory to pin in, and mounts the bpf file system above it if need be; removes it with
+ * everything in it. */
+int pins_directory_make(const char *directory, char *problem, size_t size);
+int pins_remove(const char *directory);
+
 /* The maps of an object, all but the nameless, are taken up where they are pinned, and pinned
  * where they are made. None of its programs is loaded unless somebody asks for it. */
 void pins_object(const char *directory, struct bpf_object *object);
 int pins_load(struct bpf_object *object, char *problem, size_t size);
+
+/* How many places this machine can spare for a table that has one for each object. */
+unsigned pins_places(void);
 
 /* A map that is made gets so many places; one that is pinned already keeps those that it has.
  * How many it will have. */

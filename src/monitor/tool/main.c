@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "monitor/accounting/loader.h"
 #include "monitor/polling/polling.h"
+#include "monitor/tool/keeper.h"
 #include "monitor/tool/view.h"
 
 enum {
@@ -177,7 +177,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 
 struct watch {
 	const struct options *options;
-	struct loader *loader;	 /* NULL: another process has it */
+	struct keeper *keeper;	 /* NULL: another process is it */
 	struct polling *polling; /* in the last of the modes */
 	double asked;		 /* when it was polled, or when the other was looked for */
 };
@@ -186,26 +186,26 @@ static void watch_stop(struct watch *watch)
 {
 	if (watch->polling)
 		polling_close(watch->polling, true);
-	if (watch->loader)
-		loader_free(watch->loader);
+	if (watch->keeper)
+		keeper_stop(watch->keeper);
 	watch->polling = NULL;
-	watch->loader = NULL;
+	watch->keeper = NULL;
 }
 
 static int watch_start(struct watch *watch, char *problem, size_t size)
 {
-	int result = loader_start(&watch->loader, &watch->options->wish, problem, size);
+	int result = keeper_start(&watch->keeper, &watch->options->wish, problem, size);
 	const struct ground *ground;
 
 	watch->asked = seconds();
-	if (result == LOADER_OTHER)
+	if (result == KEEPER_OTHER)
 		return 0;
 	if (result < 0)
 		return result;
 	if (problem[0])
 		fprintf(stderr, "rdma_monitor: there is no guard: %s\n", problem);
 	problem[0] = '\0';
-	ground = loader_ground(watch->loader); /* not surveyed when all was there already */
+	ground = keeper_ground(watch->keeper); /* not surveyed when all was there already */
 	if (ground->shortfall[0])
 		fprintf(stderr, "rdma_monitor: watching by %s, since %s\n",
 			monitor_mode_names[ground->mode], ground->shortfall);
@@ -218,7 +218,7 @@ static int watch_start(struct watch *watch, char *problem, size_t size)
 /* A few times a second. */
 static int watch_tend(struct watch *watch, char *problem, size_t size)
 {
-	if (watch->polling || !watch->loader) {
+	if (watch->polling || !watch->keeper) {
 		if (seconds() - watch->asked < 1)
 			return 0;
 		watch->asked = seconds();
@@ -229,7 +229,7 @@ static int watch_tend(struct watch *watch, char *problem, size_t size)
 			return -ENOENT;
 		return watch_start(watch, problem, size);
 	}
-	return loader_tend(watch->loader, problem, size);
+	return keeper_tend(watch->keeper, problem, size);
 }
 
 /* ---- jobs */
@@ -408,7 +408,7 @@ int main(int argc, char **argv)
 	sigaction(SIGTERM, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	if (options.job == JOB_UNLOAD) {
-		result = loader_unload(options.wish.directory, problem, sizeof(problem));
+		result = keeper_unload(options.wish.directory, problem, sizeof(problem));
 	} else {
 		result = work(&options, &watch, problem, sizeof(problem));
 		watch_stop(&watch);
