@@ -12,21 +12,21 @@
 
 #include "monitor/kernel/probe.h"
 
-struct guardian;
+struct guard_loader;
 
 /* Makes the guard's maps, with so many places in each table, or takes up those that are there. */
-int guardian_open(struct guardian **ret_guardian, const char *directory, unsigned places,
+int guard_loader_open(struct guard_loader **ret_loader, const char *directory, unsigned places,
 		  char *problem, size_t size);
 
 /* A few times a second: does what the collector wants by now. `wish` is what the accounting
  * stands on. What fails is said in the guard's head, for the collector. True if programs were
  * attached or detached: calls that were under way then are seen by nobody, see pins_attach. */
-bool guardian_tend(struct guardian *guardian, const struct ground_wish *wish);
+bool guard_loader_tend(struct guard_loader *loader, const struct ground_wish *wish);
 
 /* What is in force stays so. */
-void guardian_close(struct guardian *guardian);
+void guard_loader_close(struct guard_loader *loader);
 
 /* Nobody is refused or killed any more, and everything may be taken out. */
-void guardian_disarm(const char *directory);
+void guard_loader_disarm(const char *directory);
 
 #endif

@@ -22,7 +22,7 @@ enum {
 struct keeper {
 	struct loader_wish wish;
 	struct loader *loader;
-	struct guardian *guardian; /* NULL: there can be none */
+	struct guard_loader *guard; /* NULL: there can be none */
 	int lock;
 };
 
@@ -44,7 +44,7 @@ static int keeper_load(struct keeper *keeper, char *problem, size_t size)
 	/* Counting goes on without a guard. */
 	problem[0] = '\0';
 	if (loader_ground(keeper->loader)->mode == MONITOR_FENTRY)
-		guardian_open(&keeper->guardian, wish->directory,
+		guard_loader_open(&keeper->guard, wish->directory,
 			      wish->tables ? wish->tables : pins_places(), problem, size);
 	return 0;
 }
@@ -85,11 +85,11 @@ int keeper_tend(struct keeper *keeper, char *problem, size_t size)
 {
 	int result = loader_tend(keeper->loader, problem, size), lock;
 
-	if (result < 0 || !keeper->guardian)
+	if (result < 0 || !keeper->guard)
 		return result;
 	lock = lockfile_take(LOCKFILE_CHANGE, LOCK_EX);
 	if (pins_is_bpf(keeper->wish.directory) && /* nobody has taken everything out by now */
-	    guardian_tend(keeper->guardian, &keeper->wish.ground))
+	    guard_loader_tend(keeper->guard, &keeper->wish.ground))
 		loader_attached(keeper->loader);
 	if (lock >= 0)
 		close(lock);
@@ -98,7 +98,7 @@ int keeper_tend(struct keeper *keeper, char *problem, size_t size)
 
 void keeper_stop(struct keeper *keeper)
 {
-	guardian_close(keeper->guardian);
+	guard_loader_close(keeper->guard);
 	loader_close(keeper->loader);
 	if (keeper->lock >= 0)
 		close(keeper->lock);
@@ -130,7 +130,7 @@ int keeper_unload(const char *directory, char *problem, size_t size)
 	if (change < 0)
 		return pins_fail(change, problem, size, LOCKFILE_CHANGE ": %s", strerror(-change));
 	if (pins_is_bpf(directory))
-		guardian_disarm(directory);
+		guard_loader_disarm(directory);
 	result = pins_is_bpf(directory) ? pins_remove(directory) : -ENOENT;
 	close(change);
 	if (result < 0)
