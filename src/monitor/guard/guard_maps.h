@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "monitor/guard/guard_rows.h"
+#include "monitor/guard/guard_rules.h"
 
 /* An entry of guard_tenants; also as a file has it, where there is no bpf file system: an
  * array of GUARD_CGROUPS, those with cgroup 0 free. */
@@ -52,16 +53,6 @@ int monitor_guard_cgroups(const struct monitor_guard *guard, struct guard_cgroup
 /* Gives a cgroup a slot, or takes it; 0 or -errno, and for -E2BIG there are too many. */
 int monitor_guard_cgroup_set(const struct monitor_guard *guard, __u64 cgroup, __u32 slot);
 int monitor_guard_cgroup_clear(const struct monitor_guard *guard, __u64 cgroup);
-
-/*
- * A rule for a pattern of the policy, but for whose it is. -E2BIG if it is too long, or has too
- * many sets of characters; -EINVAL if it has a slash in one.
- */
-int monitor_guard_rule(struct guard_rule *ret_rule, const char *pattern);
-
-/* Whether a rule names the group of a path, and whose that is then; as the kernel finds it. */
-bool monitor_guard_rules_name(const struct guard_rule *rules, unsigned count, const char *path,
-			      __u32 *ret_slot);
 
 /* The rules in force, and their number; others in their place, at once. */
 const struct guard_rule *monitor_guard_rules(const struct monitor_guard *guard,

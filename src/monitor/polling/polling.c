@@ -12,20 +12,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/magic.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "monitor/polling/files.h"
 #include "monitor/polling/netlink.h"
+#include "monitor/polling/process.h"
 
 enum {
 	NOBODY = 0, /* the first row */
@@ -65,116 +63,6 @@ struct polling {
 	struct seat seats[SEATS];
 };
 
-/* ---- processes */
-
-struct process {
-	__u64 start_ns; /* 0: cannot be told */
-	__u32 pid;
-	__u32 uid;
-};
-
-static bool proc_read(__u32 pid, const char *name, char *text, size_t size)
-{
-	char path[64];
-	ssize_t length;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	length = read(fd, text, size - 1);
-	close(fd);
-	text[length > 0 ? length : 0] = '\0';
-	return length > 0;
-}
-
-/* When it started; *ret_ended: a zombie without threads, which holds no descriptors. */
-static bool start_read(__u32 pid, __u64 *ret_ns, bool *ret_ended)
-{
-	char text[1024], *at;
-	unsigned long long threads = 0, ticks = 0;
-	char state;
-
-	if (!proc_read(pid, "stat", text, sizeof(text)))
-		return false;
-	at = strrchr(text, ')'); /* the name before it may hold anything */
-	if (!at || at[1] != ' ')
-		return false;
-	state = at[2];
-	at += 3;
-	for (unsigned field = 4; field <= 22; field++) {
-		ticks = strtoull(at, &at, 10);
-		if (field == 20)
-			threads = ticks;
-	}
-	*ret_ns = ticks * (1000000000 / (__u64)sysconf(_SC_CLK_TCK));
-	*ret_ended = (state == 'Z' || state == 'X') && threads <= 1;
-	return *at == ' ';
-}
-
-static __u32 status_number(const char *text, const char *label, __u32 otherwise)
-{
-	const char *line = strstr(text, label);
-
-	return line ? (__u32)strtoul(line + strlen(label), NULL, 10) : otherwise;
-}
-
-/* The process that a thread belongs to. False: it has just ended, or is hidden from us. */
-static bool process_of(__u32 task, struct process *ret_process)
-{
-	char text[8192];
-	bool ended;
-
-	*ret_process = (struct process){ .pid = task, .uid = (__u32)-1 };
-	if (!proc_read(task, "status", text, sizeof(text)))
-		return false;
-	ret_process->pid = status_number(text, "\nTgid:", task);
-	ret_process->uid = status_number(text, "\nUid:", (__u32)-1);
-	return start_read(ret_process->pid, &ret_process->start_ns, &ended);
-}
-
-static bool process_has_ended(const struct monitor_row *row)
-{
-	__u64 start;
-	bool ended;
-
-	if (kill((pid_t)row->pid, 0) && errno == ESRCH)
-		return true;
-	if (!row->start_ns || !start_read(row->pid, &start, &ended))
-		return false;
-	return ended || start != row->start_ns;
-}
-
-/* The inode of its group in the second version's hierarchy; 0 where that cannot be told. */
-static __u64 cgroup_of(__u32 pid)
-{
-	static const char *const mounts[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
-	char text[8192], path[sizeof(text) + 32], *line, *end;
-	struct statfs where;
-	struct stat group;
-
-	if (!proc_read(pid, "cgroup", text, sizeof(text)))
-		return 0;
-	line = !strncmp(text, "0::", 3) ? text : strstr(text, "\n0::");
-	if (!line)
-		return 0;
-	line = strchr(line, '/');
-	if (!line)
-		return 0;
-	end = strchrnul(line, '\n');
-	*end = '\0';
-	if (!strncmp(line, "/..", 3)) /* outside of what our namespace shows */
-		return 0;
-	for (unsigned i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++) {
-		snprintf(path, sizeof(path), "%s%s", mounts[i], line);
-		if (!statfs(path, &where) && where.f_type == CGROUP2_SUPER_MAGIC &&
-		    !stat(path, &group))
-			return group.st_ino;
-	}
-	return 0;
-}
-
 /* ---- rows */
 
 /* Readers see it when row_settle has completed it. */
@@ -188,10 +76,9 @@ static void row_take(struct polling *polling, __u32 number, const struct process
 	polling->sums[number] = (struct sum){ 0 };
 	if (number >= polling->top)
 		polling->top = number + 1;
-	if (process->pid && proc_read(process->pid, "comm", command, sizeof(command)))
-		*strchrnul(command, '\n') = '\0';
+	process_command(process->pid, command, sizeof(command));
 	row->start_ns = process->start_ns;
-	row->cgroup = process->pid ? cgroup_of(process->pid) : 0;
+	row->cgroup = process->pid ? process_cgroup(process->pid) : 0;
 	row->live = 0;
 	row->pid = process->pid;
 	row->nth = nth;
@@ -302,7 +189,7 @@ static void row_settle(struct polling *polling, __u32 number)
 				 polling->head->lost_rows + (__u64)(sum->live - row->live),
 				 __ATOMIC_RELAXED);
 	__atomic_store_n(&row->live, sum->live, __ATOMIC_RELAXED);
-	ended = number == NOBODY || (!sum->listed && process_has_ended(row));
+	ended = number == NOBODY || (!sum->listed && process_has_ended(row->pid, row->start_ns));
 	__atomic_store_n(&row->exited, number != NOBODY && ended, __ATOMIC_RELAXED);
 	if (!(row->generation & 1))
 		__atomic_store_n(&row->generation, row->generation + 1, __ATOMIC_RELEASE);
@@ -465,86 +352,7 @@ int polling_step(struct polling *polling, char *problem, size_t size)
 	return result;
 }
 
-/* ---- the files */
-
-/* Others must be able to look into what we make, whatever the umask says. */
-static int directory_make(const char *path)
-{
-	char part[PATH_MAX];
-	size_t end = 0;
-
-	do {
-		end = (size_t)(strchrnul(path + end + 1, '/') - path);
-		if (end >= sizeof(part))
-			return -ENAMETOOLONG;
-		snprintf(part, end + 1, "%s", path);
-		if (mkdir(part, 0755) ? errno != EEXIST : chmod(part, 0755))
-			return -errno;
-	} while (path[end]);
-	return 0;
-}
-
-static int directory_open(const char *path, int *ret_fd, char *problem, size_t size)
-{
-	struct stat status = { 0 };
-	int result = directory_make(path), fd = -1;
-
-	if (result == 0) {
-		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (fd < 0 || fstat(fd, &status))
-			result = -errno;
-	}
-	if (result < 0) {
-		snprintf(problem, size, "%s: %s", path, strerror(-result));
-	} else if ((status.st_uid != geteuid() && status.st_uid) || status.st_mode & 022) {
-		snprintf(problem, size, "%s: must belong to us, and nobody else may write there",
-			 path);
-		result = -EPERM;
-	}
-	if (result < 0 && fd >= 0)
-		close(fd);
-	else if (result == 0)
-		*ret_fd = fd;
-	return result;
-}
-
-/* Zeroed memory of a new file, which has no name of its own yet. */
-static int file_make(int directory, const char *name, size_t bytes, void **ret_memory,
-		     struct stat *ret_identity)
-{
-	char temporary[16];
-	void *memory = MAP_FAILED;
-	int fd, result = 0;
-
-	snprintf(temporary, sizeof(temporary), ".%s.new", name);
-	unlinkat(directory, temporary, 0);
-	fd = openat(directory, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0)
-		return -errno;
-	/* The memory is there before it is touched: a full file system must not be a SIGBUS. */
-	result = -posix_fallocate(fd, 0, (off_t)bytes);
-	if (result == 0 && (fchmod(fd, 0644) || fstat(fd, ret_identity)))
-		result = -errno;
-	if (result == 0) {
-		memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		if (memory == MAP_FAILED)
-			result = -errno;
-	}
-	close(fd);
-	if (result < 0)
-		unlinkat(directory, temporary, 0);
-	else
-		*ret_memory = memory;
-	return result;
-}
-
-static int file_name(int directory, const char *name)
-{
-	char temporary[16];
-
-	snprintf(temporary, sizeof(temporary), ".%s.new", name);
-	return renameat(directory, temporary, directory, name) ? -errno : 0;
-}
+/* ---- opening and closing */
 
 static size_t rows_bytes(void)
 {
@@ -577,30 +385,30 @@ int polling_open(struct polling **ret_polling, const char *directory, char *prob
 	}
 	polling->directory = -1;
 	polling->top = 1;
-	result = directory_open(directory, &polling->directory, problem, size);
+	result = files_open(directory, &polling->directory, problem, size);
 	if (result < 0)
 		goto out;
-	result = file_make(polling->directory, "rows", rows_bytes(), &memory, &rows_identity);
+	result = files_make(polling->directory, "rows", rows_bytes(), &memory, &rows_identity);
 	if (result == 0) {
 		polling->rows = memory;
-		result = file_make(polling->directory, "head", sizeof(*polling->head), &memory,
+		result = files_make(polling->directory, "head", sizeof(*polling->head), &memory,
 				   &polling->identity);
 	}
 	if (result == 0) {
 		polling->head = memory;
 		head_fill(polling->head);
 		/* Readers look for the head first. */
-		result = file_name(polling->directory, "rows");
+		result = files_name(polling->directory, "rows");
 	}
 	if (result == 0)
-		result = file_name(polling->directory, "head");
+		result = files_name(polling->directory, "head");
 	if (result < 0)
 		snprintf(problem, size, "%s: %s", directory, strerror(-result));
 out:
 	if (result < 0) {
 		if (polling->directory >= 0) {
-			unlinkat(polling->directory, ".rows.new", 0);
-			unlinkat(polling->directory, ".head.new", 0);
+			files_discard(polling->directory, "rows");
+			files_discard(polling->directory, "head");
 		}
 		polling_close(polling, false);
 	} else {
