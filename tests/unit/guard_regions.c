@@ -106,8 +106,8 @@ static void begin_with_page(void)
 	bpf_map_update_elem(&guard_tenancies, &cgroup, &tenancy, BPF_ANY);
 	limit_set(LIMIT);
 	file.private_data = ufile;
-	memcpy(ufile + offset_file_ucontext, &(void *){ context }, sizeof(void *));
-	*(__u32 *)(api + offset_api_object_id) = UVERBS_OBJECT_MR;
+	memcpy(ufile + offsets.file_ucontext, &(void *){ context }, sizeof(void *));
+	*(__u32 *)(api + offsets.api_object_id) = UVERBS_OBJECT_MR;
 	uobject = (struct ib_uobject){ .ufile = ufile, .object = &region, .uapi_object = api };
 	other_uobject =
 		(struct ib_uobject){ .ufile = ufile, .object = &other_region, .uapi_object = api };

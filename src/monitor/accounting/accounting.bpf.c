@@ -25,64 +25,65 @@ int BPF_PROG(f_commit, struct ib_uobject *uobject)
 	struct maker maker;
 
 	maker_direct(&maker, uobject->context->device);
-	uobject_add((__u64)uobject, what_direct(uobject), &maker, clear_for((__u64)uobject),
-		    MONITOR_MADE);
+	uobject_add((__u64)uobject, uobject_facts_direct(uobject), &maker,
+		    object_clear_stale((__u64)uobject), MONITOR_MADE);
 	return 0;
 }
 
 SEC("fexit/uverbs_destroy_uobject")
 int BPF_PROG(f_destroy, struct ib_uobject *uobject, int reason, void *attrs, int result)
 {
-	return on_destroy(uobject, result);
+	return hook_destroy(uobject, result);
 }
 
 SEC("fentry/rdma_lookup_put_uobject")
 int BPF_PROG(f_changed, struct ib_uobject *uobject, int mode)
 {
-	return on_changed(uobject, mode);
+	return hook_changed(uobject, mode);
 }
 
 SEC("fexit/ib_create_qp_user")
 int BPF_PROG(f_depths, void *device, void *pd, struct ib_qp_init_attr *attributes, void *udata,
 	     void *uobject)
 {
-	return on_depths((__u64)uobject, attributes->cap.max_send_wr, attributes->cap.max_recv_wr);
+	return hook_depths((__u64)uobject, attributes->cap.max_send_wr,
+			   attributes->cap.max_recv_wr);
 }
 
 SEC("fexit/ib_init_ucontext")
 int BPF_PROG(f_context_made, void *attrs, int result)
 {
-	return on_context_made((__u64)attrs, result);
+	return hook_context_made((__u64)attrs, result);
 }
 
 SEC("fentry/ib_rdmacg_uncharge")
 int BPF_PROG(f_uncharged, void *charge, void *device, int type)
 {
-	return on_uncharged((__u64)charge, type);
+	return hook_uncharged((__u64)charge, type);
 }
 
 SEC("fentry/uverbs_uobject_fd_release")
 int BPF_PROG(f_released, void *inode, struct file *file)
 {
-	return on_released((__u64)file->private_data);
+	return hook_released((__u64)file->private_data);
 }
 
 SEC("fexit/rdma_create_user_id")
 int BPF_PROG(f_id_made, void *handler, void *context, int ps, int qp_type, void *id)
 {
-	return on_id_made((__u64)id);
+	return hook_id_made((__u64)id);
 }
 
 SEC("fentry/ucma_event_handler")
 int BPF_PROG(f_id_asked, void *id, void *event)
 {
-	return on_id_asked((__u64)id, (__u64)event);
+	return hook_id_asked((__u64)id, (__u64)event);
 }
 
 SEC("fentry/_destroy_id")
 int BPF_PROG(f_id_gone, void *id)
 {
-	return on_id_gone((__u64)id);
+	return hook_id_gone((__u64)id);
 }
 
 /* ---- attached by kprobes */
@@ -106,7 +107,7 @@ static __always_inline __u64 kept_key(enum kept_hook hook)
 	return (__u64)hook << 32 | (__u32)bpf_get_current_pid_tgid();
 }
 
-static __always_inline int keep(enum kept_hook hook, __u64 first, __u64 second)
+static __always_inline int kept_put(enum kept_hook hook, __u64 first, __u64 second)
 {
 	struct kept arguments = { first, second };
 	__u64 key = kept_key(hook);
@@ -133,15 +134,15 @@ int BPF_KPROBE(k_commit, struct ib_uobject *uobject)
 	struct maker maker;
 
 	maker_copied(&maker, BPF_CORE_READ(uobject, context, device));
-	uobject_add((__u64)uobject, what_copied(uobject), &maker, clear_for((__u64)uobject),
-		    MONITOR_MADE);
+	uobject_add((__u64)uobject, uobject_facts_copied(uobject), &maker,
+		    object_clear_stale((__u64)uobject), MONITOR_MADE);
 	return 0;
 }
 
 SEC("kprobe/uverbs_destroy_uobject")
 int BPF_KPROBE(k_destroy_entry, void *uobject)
 {
-	return keep(KEPT_destroy, (__u64)uobject, 0);
+	return kept_put(KEPT_destroy, (__u64)uobject, 0);
 }
 
 SEC("kretprobe/uverbs_destroy_uobject")
@@ -150,20 +151,20 @@ int BPF_KRETPROBE(k_destroy, int result)
 	struct kept arguments;
 
 	return kept_take(KEPT_destroy, &arguments) ?
-		       on_destroy((struct ib_uobject *)arguments.first, result) :
+		       hook_destroy((struct ib_uobject *)arguments.first, result) :
 		       0;
 }
 
 SEC("kprobe/rdma_lookup_put_uobject")
 int BPF_KPROBE(k_changed, struct ib_uobject *uobject, int mode)
 {
-	return on_changed(uobject, mode);
+	return hook_changed(uobject, mode);
 }
 
 SEC("kprobe/ib_create_qp_user")
 int BPF_KPROBE(k_depths_entry, void *device, void *pd, void *attributes, void *udata, void *uobject)
 {
-	return keep(KEPT_depths, (__u64)attributes, (__u64)uobject);
+	return kept_put(KEPT_depths, (__u64)attributes, (__u64)uobject);
 }
 
 SEC("kretprobe/ib_create_qp_user")
@@ -175,14 +176,14 @@ int BPF_KRETPROBE(k_depths)
 	if (!kept_take(KEPT_depths, &arguments))
 		return 0;
 	attributes = (const struct ib_qp_init_attr *)arguments.first;
-	return on_depths(arguments.second, BPF_CORE_READ(attributes, cap.max_send_wr),
-			 BPF_CORE_READ(attributes, cap.max_recv_wr));
+	return hook_depths(arguments.second, BPF_CORE_READ(attributes, cap.max_send_wr),
+			   BPF_CORE_READ(attributes, cap.max_recv_wr));
 }
 
 SEC("kprobe/ib_init_ucontext")
 int BPF_KPROBE(k_context_made_entry, void *attrs)
 {
-	return keep(KEPT_context_made, (__u64)attrs, 0);
+	return kept_put(KEPT_context_made, (__u64)attrs, 0);
 }
 
 SEC("kretprobe/ib_init_ucontext")
@@ -190,8 +191,9 @@ int BPF_KRETPROBE(k_context_made, int result)
 {
 	struct kept arguments;
 
-	return kept_take(KEPT_context_made, &arguments) ? on_context_made(arguments.first, result) :
-							  0;
+	return kept_take(KEPT_context_made, &arguments) ?
+		       hook_context_made(arguments.first, result) :
+		       0;
 }
 
 SEC("kprobe/ib_rdmacg_uncharge")
@@ -199,31 +201,31 @@ int BPF_KPROBE(k_uncharged, void *charge, void *device, int type)
 {
 	if (type == CG_OBJECT) /* it is destroyed: k_destroy, or f_destroy, may be skipped */
 		object_remove(uobject_of_charge((__u64)charge));
-	return on_uncharged((__u64)charge, type);
+	return hook_uncharged((__u64)charge, type);
 }
 
 SEC("kprobe/uverbs_uobject_fd_release")
 int BPF_KPROBE(k_released, void *inode, struct file *file)
 {
-	return on_released((__u64)BPF_CORE_READ(file, private_data));
+	return hook_released((__u64)BPF_CORE_READ(file, private_data));
 }
 
 SEC("kretprobe/rdma_create_user_id")
 int BPF_KRETPROBE(k_id_made, void *id)
 {
-	return on_id_made((__u64)id);
+	return hook_id_made((__u64)id);
 }
 
 SEC("kprobe/ucma_event_handler")
 int BPF_KPROBE(k_id_asked, void *id, void *event)
 {
-	return on_id_asked((__u64)id, (__u64)event);
+	return hook_id_asked((__u64)id, (__u64)event);
 }
 
 SEC("kprobe/_destroy_id")
 int BPF_KPROBE(k_id_gone, void *id)
 {
-	return on_id_gone((__u64)id);
+	return hook_id_gone((__u64)id);
 }
 
 /* ---- the end of a process: from now on its rows may go */
@@ -265,7 +267,7 @@ int seed(struct bpf_iter__task_file *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct file *file = ctx->file;
-	struct monitor_head *now = the_head();
+	struct monitor_head *now = head_find();
 	__u64 operations, private, leader;
 
 	if (!task || !file || !now)
@@ -282,23 +284,23 @@ int seed(struct bpf_iter__task_file *ctx)
 
 /* Prints the addresses of objects that no longer are any. */
 SEC("iter/bpf_map_elem")
-int ghosts(struct bpf_iter__bpf_map_elem *ctx)
+int stale_list(struct bpf_iter__bpf_map_elem *ctx)
 {
 	struct monitor_object *object = ctx->value;
-	__u64 *address = ctx->key, ghost;
+	__u64 *key = ctx->key, address;
 
-	if (!object || !address)
+	if (!object || !key)
 		return 0;
-	ghost = *address;
-	if (object->counter != MONITOR_ANNOUNCED && !is_alive(ghost, object))
-		bpf_seq_write(ctx->meta->seq, &ghost, sizeof(ghost));
+	address = *key;
+	if (object->counter != MONITOR_ANNOUNCED && !is_alive(address, object))
+		bpf_seq_write(ctx->meta->seq, &address, sizeof(address));
 	return 0;
 }
 
-/* Called by the loader with an address that ghosts has printed: takes out what is there, unless
+/* Called by the loader with an address that stale_list has printed: takes out what is there, unless
  * that is an object after all, or one just being made, which is in no list yet. Whether it did. */
 SEC("raw_tp")
-int bury(struct bpf_raw_tracepoint_args *ctx)
+int stale_remove(struct bpf_raw_tracepoint_args *ctx)
 {
 	__u64 address = ctx->args[0];
 	struct monitor_object *object = bpf_map_lookup_elem(&objects, &address);

@@ -10,8 +10,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "monitor/accounting/accounting.skel.h"
 #include "monitor/kernel/pins.h"
+
+#include "monitor/accounting/accounting.skel.h"
 
 enum {
 	PLACES_FIXED = 1 << 18, /* where memory is taken at once: 30 MB */
@@ -26,8 +27,8 @@ const struct loader_hook loader_hooks[MONITOR_HOOKS] = {
 
 /* ---- the object: the programs, opened for a change */
 
-static struct bpf_program *program_find(const struct accounting *object, char way, unsigned hook,
-					const char *which)
+static struct bpf_program *hook_program_find(const struct accounting *object, char way,
+					     unsigned hook, const char *which)
 {
 	char name[64];
 
@@ -36,43 +37,36 @@ static struct bpf_program *program_find(const struct accounting *object, char wa
 }
 
 /* See hooks.def. */
-static bool is_entry(const struct bpf_program *by_kprobe)
+static bool hook_is_entry(const struct bpf_program *by_kprobe)
 {
 	return !strncmp(bpf_program__section_name(by_kprobe), "kprobe/", 7);
 }
 
-static struct bpf_program *program(const struct accounting *object, const struct ground *ground,
-				   unsigned hook, const char *which)
+static struct bpf_program *hook_program(const struct accounting *object, const struct probe *probe,
+					unsigned hook, const char *which)
 {
-	bool by_kprobe = ground->mode == MONITOR_KPROBE ||
-			 (ground->preempts && is_entry(program_find(object, 'k', hook, "")));
+	bool by_kprobe =
+		probe->mode == MONITOR_KPROBE ||
+		(probe->preempts && hook_is_entry(hook_program_find(object, 'k', hook, "")));
 
-	return program_find(object, by_kprobe ? 'k' : 'f', hook, which);
-}
-
-static void offsets_write(struct accounting *object, const struct ground *ground)
-{
-#define OFFSET(name, structure, member, old)                                                       \
-	object->rodata->offset_##name = ground->offset[OFFSET_##name];
-#include "monitor/kernel/offsets.def"
-#undef OFFSET
+	return hook_program_find(object, by_kprobe ? 'k' : 'f', hook, which);
 }
 
 static int object_open(const struct loader *loader, struct accounting **ret_object, char *problem,
 		       size_t size)
 {
-	LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = loader->wish.ground.btf);
+	LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = loader->options.probe.btf);
 	struct accounting *object = accounting__open_opts(&options);
 
 	if (!object)
 		return pins_fail(-errno, problem, size, "the programs cannot be read: %s",
 				 strerror(errno));
-	offsets_write(object, &loader->ground);
+	object->rodata->offsets = loader->probe.offsets;
 	pins_size(loader->directory, object->maps.objects,
-		  loader->wish.tables	   ? 2 * loader->wish.tables :
-		  loader->ground.allocates ? pins_places() :
-					     PLACES_FIXED);
-	if (loader->ground.allocates)
+		  loader->options.tables  ? 2 * loader->options.tables :
+		  loader->probe.allocates ? pins_places() :
+					    PLACES_FIXED);
+	if (loader->probe.allocates)
 		bpf_map__set_map_flags(object->maps.objects, BPF_F_NO_PREALLOC);
 	pins_object(loader->directory, object->obj);
 	*ret_object = object;
@@ -81,14 +75,14 @@ static int object_open(const struct loader *loader, struct accounting **ret_obje
 
 /* ---- memory that is shared with the kernel */
 
-static int head_make(struct loader *loader, char *problem, size_t size)
+static int loader_head_fill(struct loader *loader, char *problem, size_t size)
 {
 	struct monitor_head *head = loader->head;
 	int vacant = pins_open(loader->directory, "vacant"), result = 0;
 	__u32 left, rows = MONITOR_ROWS;
 
-	if (loader->wish.tables && loader->wish.tables / OBJECTS_OF_ROW < MONITOR_ROWS)
-		rows = loader->wish.tables / OBJECTS_OF_ROW;
+	if (loader->options.tables && loader->options.tables / OBJECTS_OF_ROW < MONITOR_ROWS)
+		rows = loader->options.tables / OBJECTS_OF_ROW;
 	/* Somebody may have been killed here before. */
 	while (!bpf_map_lookup_and_delete_elem(vacant, NULL, &left))
 		;
@@ -106,7 +100,7 @@ static int head_make(struct loader *loader, char *problem, size_t size)
 	head->version = MONITOR_VERSION;
 	head->rows = MONITOR_ROWS;
 	head->kinds = kinds_signature();
-	head->mode = loader->ground.mode;
+	head->mode = loader->probe.mode;
 	if (getrandom(&head->load, sizeof(head->load), 0) != sizeof(head->load))
 		head->load = pins_now_ns();
 	/* Last: who reads it finds the rest. */
@@ -124,7 +118,7 @@ int loader_memory_open(struct loader *loader, char *problem, size_t size)
 	if (!loader->head || !loader->rows)
 		return pins_fail(-errno, problem, size, "the maps cannot be mapped: %s",
 				 strerror(errno));
-	return loader->head->magic ? 0 : head_make(loader, problem, size);
+	return loader->head->magic ? 0 : loader_head_fill(loader, problem, size);
 }
 
 /* ---- attaching */
@@ -132,7 +126,7 @@ int loader_memory_open(struct loader *loader, char *problem, size_t size)
 static int hook_attach(struct loader *loader, const struct accounting *object, unsigned hook,
 		       char *problem, size_t size)
 {
-	struct bpf_program *entry = program(object, &loader->ground, hook, "_entry");
+	struct bpf_program *entry = hook_program(object, &loader->probe, hook, "_entry");
 	struct loader_attached *attached = &loader->hook[hook];
 	char name[64];
 	int result = 0;
@@ -142,11 +136,12 @@ static int hook_attach(struct loader *loader, const struct accounting *object, u
 		result = pins_attach(loader->directory, entry, name, &attached->entry, problem,
 				     size);
 	if (result == 0)
-		result = pins_attach(loader->directory, program(object, &loader->ground, hook, ""),
+		result = pins_attach(loader->directory,
+				     hook_program(object, &loader->probe, hook, ""),
 				     loader_hooks[hook].name, &attached->link, problem, size);
 	if (result < 0)
 		return result;
-	loader->address[hook] = loader->head->hook[hook] = loader->ground.hook[hook].address;
+	loader->address[hook] = loader->head->hook[hook] = loader->probe.hook[hook].address;
 	return 0;
 }
 
@@ -166,9 +161,9 @@ static void hook_detach(struct loader *loader, unsigned hook)
 /* Attached where the function is now. */
 bool loader_hook_holds(const struct loader *loader, unsigned hook)
 {
-	return loader->address[hook] &&
-	       loader->address[hook] == loader->ground.hook[hook].address &&
-	       (loader->hook[hook].link || pins_has_link(loader->directory, loader_hooks[hook].name));
+	return loader->address[hook] && loader->address[hook] == loader->probe.hook[hook].address &&
+	       (loader->hook[hook].link ||
+		pins_has_link(loader->directory, loader_hooks[hook].name));
 }
 
 bool loader_exit_holds(const struct loader *loader)
@@ -186,16 +181,16 @@ static void observed_write(struct loader *loader)
 			observed &= ~loader_hooks[i].counters;
 	loader->head->observed = observed;
 	loader->head->modules = loader->modules;
-	loader->head->uverbs_fops[0] = loader->ground.uverbs_fops[0].address;
-	loader->head->uverbs_fops[1] = loader->ground.uverbs_fops[1].address;
-	loader->head->ucm_fops = loader->ground.ucm_fops.address;
+	loader->head->uverbs_fops[0] = loader->probe.uverbs_fops[0].address;
+	loader->head->uverbs_fops[1] = loader->probe.uverbs_fops[1].address;
+	loader->head->ucm_fops = loader->probe.ucm_fops.address;
 }
 
 /* Programs of kprobes are of no module, and hold none: loaded once, they can be attached
  * whenever their functions come back. Loading is most of the time that this takes. */
 bool loader_keeps_object(const struct loader *loader)
 {
-	return loader->ground.mode == MONITOR_KPROBE;
+	return loader->probe.mode == MONITOR_KPROBE;
 }
 
 int loader_object_load(const struct loader *loader, const struct loader_missing *missing,
@@ -207,17 +202,17 @@ int loader_object_load(const struct loader *loader, const struct loader_missing 
 	if (result < 0)
 		return result;
 	for (unsigned i = 0; i < MONITOR_HOOKS; i++) {
-		struct bpf_program *entry = program(object, &loader->ground, i, "_entry");
+		struct bpf_program *entry = hook_program(object, &loader->probe, i, "_entry");
 		bool wanted = missing->hook[i] || loader_keeps_object(loader);
 
-		bpf_program__set_autoload(program(object, &loader->ground, i, ""), wanted);
+		bpf_program__set_autoload(hook_program(object, &loader->probe, i, ""), wanted);
 		if (entry)
 			bpf_program__set_autoload(entry, wanted);
 	}
 	bpf_program__set_autoload(object->progs.process_exit, missing->exit);
 	bpf_program__set_autoload(object->progs.seed, missing->lists);
-	bpf_program__set_autoload(object->progs.ghosts, missing->lists);
-	bpf_program__set_autoload(object->progs.bury, missing->lists);
+	bpf_program__set_autoload(object->progs.stale_list, missing->lists);
+	bpf_program__set_autoload(object->progs.stale_remove, missing->lists);
 	result = pins_load(object->obj, problem, size);
 	if (result < 0)
 		accounting__destroy(object);
@@ -234,11 +229,11 @@ int loader_object_attach(struct loader *loader, const struct accounting *object,
 	if (result == 0 && missing->exit) {
 		struct bpf_link *link;
 
-		result = pins_attach(loader->directory, object->progs.process_exit, LOADER_EXIT_LINK,
-				     &link, problem, size);
+		result = pins_attach(loader->directory, object->progs.process_exit,
+				     LOADER_EXIT_LINK, &link, problem, size);
 	}
 	for (unsigned i = 0; i < MONITOR_HOOKS && result == 0; i++) {
-		if (missing->hook[i] || !loader->ground.hook[i].address)
+		if (missing->hook[i] || !loader->probe.hook[i].address)
 			hook_detach(loader, i); /* from a module that is gone */
 		if (missing->hook[i])
 			result = hook_attach(loader, object, i, problem, size);
@@ -249,14 +244,14 @@ int loader_object_attach(struct loader *loader, const struct accounting *object,
 		loader->attached_ns = pins_now_ns();
 	}
 	if (result == 0 && missing->lists)
-		result = pins_program(loader->directory, object->progs.bury, problem, size);
+		result = pins_program(loader->directory, object->progs.stale_remove, problem, size);
 	if (result == 0 && missing->lists)
 		result = pins_iterator(loader->directory, object->progs.seed, NULL, problem, size);
 	if (result == 0 && missing->lists)
-		result = pins_iterator(loader->directory, object->progs.ghosts,
+		result = pins_iterator(loader->directory, object->progs.stale_list,
 				       object->maps.objects, problem, size);
 	if (result == 0 && missing->lists)
-		memcpy(loader->listed, loader->ground.offset, sizeof(loader->listed));
+		loader->listed = loader->probe.offsets;
 	return result;
 }
 

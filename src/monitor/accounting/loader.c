@@ -12,16 +12,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "monitor/accounting/accounting.skel.h"
 #include "monitor/accounting/loader_parts.h"
 #include "monitor/kernel/lockfile.h"
 #include "monitor/kernel/pins.h"
 #include "monitor/reader/reader.h"
 
+#include "monitor/accounting/accounting.skel.h"
+
 enum { FAILURES_MOST = 10 }; /* a module on its way in is not complete at once */
 
 /* What we have of it; what is pinned stays. */
-static void forget(struct loader *loader)
+static void loader_forget(struct loader *loader)
 {
 	for (unsigned i = 0; i < MONITOR_HOOKS; i++) {
 		bpf_link__destroy(loader->hook[i].entry);
@@ -41,23 +42,24 @@ static void forget(struct loader *loader)
 
 /* Attaches what is there and not attached, where it is now, and lets go what is not there any
  * more; then counts what was missed. */
-static int attach_missing(struct loader *loader, char *problem, size_t size)
+static int loader_attach_missing(struct loader *loader, char *problem, size_t size)
 {
 	struct loader_missing missing = { .exit = !loader_exit_holds(loader),
-				   .lists = loader->ground.iterates && !loader_lists_hold(loader) };
+					  .lists = loader->probe.iterates &&
+						   !loader_lists_hold(loader) };
 	struct accounting *object = loader->object;
 	int result = 0;
 
 	for (unsigned i = 0; i < MONITOR_HOOKS; i++)
-		missing.hook[i] = loader->ground.hook[i].address && !loader_hook_holds(loader, i);
+		missing.hook[i] = loader->probe.hook[i].address && !loader_hook_holds(loader, i);
 	if (object && (missing.exit || missing.lists ||
-		       memcmp(loader->loaded, loader->ground.offset, sizeof(loader->loaded)))) {
+		       memcmp(&loader->loaded, &loader->probe.offsets, sizeof(loader->loaded)))) {
 		accounting__destroy(object); /* not all is in it, or it is for other modules */
 		object = loader->object = NULL;
 	}
 	if (!object) {
 		result = loader_object_load(loader, &missing, &object, problem, size);
-		memcpy(loader->loaded, loader->ground.offset, sizeof(loader->loaded));
+		loader->loaded = loader->probe.offsets;
 	}
 	if (result == 0)
 		result = loader_object_attach(loader, object, &missing, problem, size);
@@ -71,7 +73,7 @@ static int attach_missing(struct loader *loader, char *problem, size_t size)
 int loader_tend(struct loader *loader, char *problem, size_t size)
 {
 	char path[PATH_MAX];
-	__u64 modules = ground_modules();
+	__u64 modules = probe_modules();
 	bool gone = false;
 	int lock, result;
 
@@ -82,16 +84,16 @@ int loader_tend(struct loader *loader, char *problem, size_t size)
 	loader_beat(loader);
 	if (modules == loader->modules)
 		return loader_is_due(loader) ? loader_catch_up(loader, problem, size) : 0;
-	result = ground_survey(&loader->ground, &loader->wish.ground, problem, size);
+	result = probe_kernel(&loader->probe, &loader->options.probe, problem, size);
 	if (result == -ENODEV) { /* the module is gone: it may come again */
-		memset(loader->ground.hook, 0, sizeof(loader->ground.hook));
+		memset(loader->probe.hook, 0, sizeof(loader->probe.hook));
 		result = 0;
 	}
 	if (result == 0) {
 		loader->modules = modules;
 		lock = lockfile_take(LOCKFILE_CHANGE, LOCK_EX);
 		gone = access(path, F_OK);
-		result = gone ? -ENOENT : attach_missing(loader, problem, size);
+		result = gone ? -ENOENT : loader_attach_missing(loader, problem, size);
 		if (lock >= 0)
 			close(lock);
 	}
@@ -101,10 +103,13 @@ int loader_tend(struct loader *loader, char *problem, size_t size)
 }
 
 /* Everything is attached as another left it, and no module came or went since. */
-static bool is_left_whole(const struct loader *loader, const struct monitor_head *head)
+static bool loader_is_left_complete(const struct loader *loader, const struct monitor_head *head)
 {
 	if (head->modules != loader->modules || !head->seeded_ns || !loader_exit_holds(loader) ||
 	    head->misses != loader_misses(loader))
+		return false;
+	/* Another release may have listed what is there by other programs. */
+	if (!loader->options.probe.btf && !loader_lists_hold(loader))
 		return false;
 	for (unsigned i = 0; i < MONITOR_HOOKS; i++)
 		if (head->hook[i] && !pins_has_link(loader->directory, loader_hooks[i].name))
@@ -113,7 +118,7 @@ static bool is_left_whole(const struct loader *loader, const struct monitor_head
 }
 
 /* What is loaded already is taken up as it is. */
-static int take_up(struct loader *loader, char *problem, size_t size)
+static int loader_take_up(struct loader *loader, char *problem, size_t size)
 {
 	struct monitor_reader reader;
 	int result = monitor_reader_open(&reader, loader->directory, problem, size);
@@ -122,37 +127,37 @@ static int take_up(struct loader *loader, char *problem, size_t size)
 		return 0;
 	if (result < 0)
 		return result;
-	if (loader->wish.ground.mode != MONITOR_NONE &&
-	    loader->wish.ground.mode != reader.head->mode)
+	if (loader->options.probe.mode != MONITOR_NONE &&
+	    loader->options.probe.mode != reader.head->mode)
 		result = pins_fail(-EBUSY, problem, size,
 				   "it is loaded by %s; take it out with: rdma_monitor --unload",
 				   monitor_mode_names[reader.head->mode]);
-	else if (is_left_whole(loader, reader.head))
+	else if (loader_is_left_complete(loader, reader.head))
 		result = 1;
 	loader->taken_up = true;
-	loader->wish.ground.mode = reader.head->mode;
+	loader->options.probe.mode = reader.head->mode;
 	memcpy(loader->address, reader.head->hook, sizeof(loader->address));
 	monitor_reader_close(&reader);
 	return result;
 }
 
 /* By the best way, or by the next if the kernel does not take that after all. */
-static int load_anew(struct loader *loader, char *problem, size_t size)
+static int loader_load(struct loader *loader, char *problem, size_t size)
 {
-	bool free_choice = loader->wish.ground.mode == MONITOR_NONE;
+	bool free_choice = loader->options.probe.mode == MONITOR_NONE;
 
 	for (;;) {
-		int result = attach_missing(loader, problem, size);
+		int result = loader_attach_missing(loader, problem, size);
 
 		if (result == 0)
 			return 0;
 		pins_remove(loader->directory); /* nothing half done */
-		forget(loader);
+		loader_forget(loader);
 		if (!free_choice)
 			return result;
-		snprintf(loader->ground.shortfall, sizeof(loader->ground.shortfall), "%s", problem);
-		loader->ground.mode++;
-		if (loader->ground.mode == MONITOR_NETLINK)
+		snprintf(loader->probe.shortfall, sizeof(loader->probe.shortfall), "%s", problem);
+		loader->probe.mode++;
+		if (loader->probe.mode == MONITOR_NETLINK)
 			return 0;
 		result = pins_directory_make(loader->directory, problem, size);
 		if (result < 0)
@@ -160,30 +165,30 @@ static int load_anew(struct loader *loader, char *problem, size_t size)
 	}
 }
 
-static int start(struct loader *loader, char *problem, size_t size)
+static int loader_start(struct loader *loader, char *problem, size_t size)
 {
 	int result;
 
-	loader->modules = ground_modules();
-	result = take_up(loader, problem, size);
+	loader->modules = probe_modules();
+	result = loader_take_up(loader, problem, size);
 	if (result < 0)
 		return result;
 	if (result > 0) {
-		loader->ground.mode = loader->wish.ground.mode;
+		loader->probe.mode = loader->options.probe.mode;
 		return loader_memory_open(loader, problem, size);
 	}
-	result = ground_survey(&loader->ground, &loader->wish.ground, problem, size);
-	if (result < 0 || loader->ground.mode == MONITOR_NETLINK)
+	result = probe_kernel(&loader->probe, &loader->options.probe, problem, size);
+	if (result < 0 || loader->probe.mode == MONITOR_NETLINK)
 		return result;
 	result = pins_directory_make(loader->directory, problem, size);
 	if (result == 0)
-		result = loader->taken_up ? attach_missing(loader, problem, size) :
-					    load_anew(loader, problem, size);
-	loader->wish.ground.mode = loader->ground.mode; /* what is loaded stays of one kind */
+		result = loader->taken_up ? loader_attach_missing(loader, problem, size) :
+					    loader_load(loader, problem, size);
+	loader->options.probe.mode = loader->probe.mode; /* what is loaded stays of one kind */
 	return result;
 }
 
-int loader_open(struct loader **ret_loader, const struct loader_wish *wish, char *problem,
+int loader_open(struct loader **ret_loader, const struct loader_options *options, char *problem,
 		size_t size)
 {
 	struct loader *loader = calloc(1, sizeof(*loader));
@@ -191,9 +196,9 @@ int loader_open(struct loader **ret_loader, const struct loader_wish *wish, char
 
 	if (!loader)
 		return pins_fail(-ENOMEM, problem, size, "no memory");
-	loader->wish = *wish;
-	snprintf(loader->directory, sizeof(loader->directory), "%s", wish->directory);
-	result = start(loader, problem, size);
+	loader->options = *options;
+	snprintf(loader->directory, sizeof(loader->directory), "%s", options->directory);
+	result = loader_start(loader, problem, size);
 	if (result < 0)
 		loader_close(loader);
 	else
@@ -201,9 +206,9 @@ int loader_open(struct loader **ret_loader, const struct loader_wish *wish, char
 	return result;
 }
 
-const struct ground *loader_ground(const struct loader *loader)
+const struct probe *loader_probe(const struct loader *loader)
 {
-	return &loader->ground;
+	return &loader->probe;
 }
 
 void loader_attached(struct loader *loader)
@@ -215,6 +220,6 @@ void loader_close(struct loader *loader)
 {
 	if (!loader)
 		return;
-	forget(loader);
+	loader_forget(loader);
 	free(loader);
 }

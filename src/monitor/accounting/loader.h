@@ -15,25 +15,26 @@
 
 struct loader;
 
-struct loader_wish {
-	struct ground_wish ground;
+struct loader_options {
+	struct probe_options probe;
 	const char *directory; /* where to pin */
-	unsigned tables;       /* places for objects of guarded processes, twice that for all, fewer for
+	unsigned tables; /* places for objects of guarded processes, twice that for all, fewer for
 				* threads and rows; 0: as many as this machine takes easily */
 };
 
 /* Loads the accounting, or takes up what another left. 0, or -errno with a sentence. */
-int loader_open(struct loader **ret_loader, const struct loader_wish *wish, char *problem,
+int loader_open(struct loader **ret_loader, const struct loader_options *options, char *problem,
 		size_t size);
 
 /* What it stands on. */
-const struct ground *loader_ground(const struct loader *loader);
+const struct probe *loader_probe(const struct loader *loader);
 
 /* To be called a few times a second: attaches to modules that came (again). -ENOENT when
  * somebody unloaded everything. */
 int loader_tend(struct loader *loader, char *problem, size_t size);
 
-/* Others have attached programs to the same functions: what calls then were missed is looked for. */
+/* Others have attached programs to the same functions: calls that were missed then are looked
+ * for. */
 void loader_attached(struct loader *loader);
 
 /* Ends looking after it; what is pinned stays. */

@@ -27,9 +27,9 @@ struct loader_attached {
 };
 
 struct loader {
-	struct loader_wish wish;
+	struct loader_options options;
 	char directory[PATH_MAX];
-	struct ground ground;
+	struct probe probe;
 	struct monitor_head *head;
 	struct monitor_row *rows;
 	struct accounting *object; /* loaded; NULL: not kept, see loader_keeps_object */
@@ -37,8 +37,8 @@ struct loader {
 	__u64 address[MONITOR_HOOKS]; /* as in the head: where each is attached */
 	__u64 modules, activity;      /* when it was last complete */
 	__u64 attached_ns;	      /* when something was last attached, also of the guard */
-	__u32 loaded[GROUND_OFFSETS]; /* offsets that the object was made with, */
-	__u32 listed[GROUND_OFFSETS]; /* and the lists */
+	struct kernel_offsets loaded; /* that the object was made with, */
+	struct kernel_offsets listed; /* and the lists */
 	bool taken_up;		      /* from another who left it */
 	unsigned failures;	      /* to attach, in a row */
 };

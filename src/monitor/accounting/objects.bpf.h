@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects: charged to a row when they are made, and uncharged when they are gone. Each happens once.
+ * Objects: charged to a row when they are made, and uncharged when they are gone. Each happens
+ * once.
  */
 #ifndef MONITOR_ACCOUNTING_OBJECTS_BPF_H
 #define MONITOR_ACCOUNTING_OBJECTS_BPF_H
 
 #include "monitor/accounting/rows.bpf.h"
 
-static __always_inline void tally(__u64 side[MONITOR_COUNTERS], const struct monitor_object *object)
+static __always_inline void object_tally(__u64 side[MONITOR_COUNTERS],
+					 const struct monitor_object *object)
 {
 	if (object->counter >= MONITOR_COUNTERS)
 		return;
@@ -30,10 +32,10 @@ static __always_inline void tally(__u64 side[MONITOR_COUNTERS], const struct mon
 	}
 }
 
-static __always_inline void tell(enum monitor_event_type type, const struct monitor_row *row,
-				 const struct monitor_object *object)
+static __always_inline void event_send(enum monitor_event_type type, const struct monitor_row *row,
+				       const struct monitor_object *object)
 {
-	struct monitor_head *now = the_head();
+	struct monitor_head *now = head_find();
 	struct monitor_event *event;
 
 	if (!now || !now->events_until || now->events_until < bpf_ktime_get_boot_ns())
@@ -53,9 +55,9 @@ static __always_inline void tell(enum monitor_event_type type, const struct moni
 }
 
 /* How many there are of which something is not known. */
-static __always_inline void ignorance_add(const struct monitor_object *object, __s64 amount)
+static __always_inline void object_unknown_add(const struct monitor_object *object, __s64 amount)
 {
-	struct monitor_head *written = object->flags ? the_head() : NULL;
+	struct monitor_head *written = object->flags ? head_find() : NULL;
 
 	if (!written)
 		return;
@@ -78,21 +80,21 @@ static __always_inline int object_add(__u64 address, struct monitor_object *obje
 		return 0;
 	object->made_ns = bpf_ktime_get_boot_ns();
 	ADD(row->live, 1);
-	tally(row->made, object);
+	object_tally(row->made, object);
 	if (announced)
 		*announced = *object;
 	else
 		failed = bpf_map_update_elem(&objects, &address, object, BPF_NOEXIST);
 	if (failed) {
-		tally(row->gone, object);
+		object_tally(row->gone, object);
 		ADD(row->live, -1);
 		if (failed != -17 /* EEXIST */)
 			HEAD_ADD(lost_objects, 1);
 		row_may_go(row, object->row);
 		return 0;
 	}
-	ignorance_add(object, 1);
-	tell(type, row, object);
+	object_unknown_add(object, 1);
+	event_send(type, row, object);
 	return 1;
 }
 
@@ -109,21 +111,22 @@ static __always_inline void object_remove(__u64 address)
 	row = row_at(object.row);
 	if (!row)
 		return;
-	ignorance_add(&object, -1);
-	tally(row->gone, &object);
-	tell(MONITOR_GONE, row, &object);
+	object_unknown_add(&object, -1);
+	object_tally(row->gone, &object);
+	event_send(MONITOR_GONE, row, &object);
 	ADD(row->live, -1);
 	row_may_go(row, object.row);
 }
 
-static __always_inline struct what what_direct(const struct ib_uobject *uobject)
+static __always_inline struct uobject_facts uobject_facts_direct(const struct ib_uobject *uobject)
 {
-	return (struct what){ type_number(uobject->uapi_object), uobject->object,
-			      (__u64)uobject->ufile };
+	return (struct uobject_facts){ type_number(uobject->uapi_object), uobject->object,
+				       (__u64)uobject->ufile };
 }
 
-static __always_inline void describe(struct what what, const struct monitor_object *announced,
-				     struct monitor_object *object)
+static __always_inline void object_describe(struct uobject_facts what,
+					    const struct monitor_object *announced,
+					    struct monitor_object *object)
 {
 	const void *hardware = what.hardware;
 
@@ -133,7 +136,7 @@ static __always_inline void describe(struct what what, const struct monitor_obje
 	switch (object->counter) {
 	case KIND_mr:
 		object->size = region_bytes(hardware);
-		if (!object->size && !is_whole(hardware))
+		if (!object->size && !region_is_whole(hardware))
 			object->flags = MONITOR_LENGTHLESS;
 		break;
 	case KIND_cq:
@@ -158,7 +161,7 @@ static __always_inline void describe(struct what what, const struct monitor_obje
 
 /* What is known at an address where something is just being made ended unseen: a call that was
  * missed. Returns the object that is announced there, or NULL. */
-static __always_inline struct monitor_object *clear_for(__u64 address)
+static __always_inline struct monitor_object *object_clear_stale(__u64 address)
 {
 	struct monitor_object *known = bpf_map_lookup_elem(&objects, &address);
 
@@ -169,13 +172,13 @@ static __always_inline struct monitor_object *clear_for(__u64 address)
 	return known;
 }
 
-static __always_inline int uobject_add(__u64 address, struct what what, struct maker *maker,
-				       struct monitor_object *announced,
+static __always_inline int uobject_add(__u64 address, struct uobject_facts what,
+				       struct maker *maker, struct monitor_object *announced,
 				       enum monitor_event_type how)
 {
 	struct monitor_object object = {};
 
-	describe(what, announced, &object);
+	object_describe(what, announced, &object);
 	object.cgroup = maker->cgroup;
 	object.row = row_for(maker);
 	return object_add(address, &object, announced, how);

@@ -23,7 +23,7 @@ enum {
 	SELDOM_MS = 60000,
 };
 
-static int seed(struct loader *loader, char *problem, size_t size)
+static int seed_all(struct loader *loader, char *problem, size_t size)
 {
 	for (unsigned pass = 0; pass < SEED_PASSES; pass++) {
 		int result;
@@ -39,25 +39,25 @@ static int seed(struct loader *loader, char *problem, size_t size)
 	return pins_fail(-EOVERFLOW, problem, size, "what is there has no end");
 }
 
-struct ghosts {
-	int bury; /* the program */
+struct stale {
+	int program; /* stale_remove */
 	unsigned removed;
 };
 
 /* An object whose end was not seen; only a gap in the watching leaves any. In the kernel, since
  * here another object could come to be there between a look at it and its removal. */
-static void ghost_remove(void *closure, const void *record)
+static void stale_remove_one(void *closure, const void *record)
 {
-	struct ghosts *ghosts = closure;
+	struct stale *stale = closure;
 	__u64 address = *(const __u64 *)record;
 	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = &address, .ctx_size_in = sizeof(address));
 
-	if (!bpf_prog_test_run_opts(ghosts->bury, &run) && run.retval)
-		ghosts->removed++;
+	if (!bpf_prog_test_run_opts(stale->program, &run) && run.retval)
+		stale->removed++;
 }
 
 /* Rows of processes whose end was not seen. */
-static bool has_ended(const struct monitor_row *row)
+static bool row_has_ended(const struct monitor_row *row)
 {
 	char path[64], text[1024], *after;
 	unsigned long long start;
@@ -92,7 +92,7 @@ static void rows_vacate(struct loader *loader, int owners, int vacant)
 			__u64 start_ns;
 		} key = { row->pid, row->nth, row->start_ns };
 
-		if (!(row->generation & 1) || !has_ended(row))
+		if (!(row->generation & 1) || !row_has_ended(row))
 			continue;
 		__atomic_store_n(&row->exited, 1, __ATOMIC_SEQ_CST);
 		if (__atomic_load_n(&row->live, __ATOMIC_SEQ_CST) == 0 &&
@@ -104,29 +104,29 @@ static void rows_vacate(struct loader *loader, int owners, int vacant)
 }
 
 /* Finds what was missed, and removes what is there no more. */
-static int reconcile(struct loader *loader, char *problem, size_t size)
+static int loader_reconcile(struct loader *loader, char *problem, size_t size)
 {
 	int owners = pins_open(loader->directory, "owners"),
 	    vacant = pins_open(loader->directory, "vacant");
-	struct ghosts ghosts = { .bury = pins_open(loader->directory, "bury") };
-	int result = seed(loader, problem, size);
+	struct stale stale = { .program = pins_open(loader->directory, "stale_remove") };
+	int result = seed_all(loader, problem, size);
 
-	if (result == 0 && (ghosts.bury < 0 || owners < 0 || vacant < 0))
+	if (result == 0 && (stale.program < 0 || owners < 0 || vacant < 0))
 		result = pins_fail(-ENOENT, problem, size, "%s: something is missing",
 				   loader->directory);
 	if (result == 0) {
-		pins_iterate_twice(loader->directory, "ghosts", sizeof(__u64), ghost_remove,
-				   &ghosts);
+		pins_iterate_twice(loader->directory, "stale_list", sizeof(__u64), stale_remove_one,
+				   &stale);
 		/* Another object may be where one of them was. */
-		if (ghosts.removed)
-			result = seed(loader, problem, size);
+		if (stale.removed)
+			result = seed_all(loader, problem, size);
 	}
 	if (result == 0) {
 		rows_vacate(loader, owners, vacant);
 		loader->head->seeded_ns = pins_now_ns();
 	}
-	if (ghosts.bury >= 0)
-		close(ghosts.bury);
+	if (stale.program >= 0)
+		close(stale.program);
 	if (owners >= 0)
 		close(owners);
 	if (vacant >= 0)
@@ -139,9 +139,9 @@ bool loader_lists_hold(const struct loader *loader)
 {
 	char path[PATH_MAX];
 
-	pins_path(loader->directory, "", "ghosts", path);
+	pins_path(loader->directory, "", "stale_list", path);
 	return !access(path, F_OK) &&
-	       !memcmp(loader->listed, loader->ground.offset, sizeof(loader->listed));
+	       !memcmp(&loader->listed, &loader->probe.offsets, sizeof(loader->listed));
 }
 
 /* ---- what was missed */
@@ -151,13 +151,13 @@ __u64 loader_misses(const struct loader *loader)
 	__u64 sum = pins_misses(loader->directory, LOADER_EXIT_LINK);
 
 	for (unsigned i = 0; i < MONITOR_HOOKS; i++)
-		if (i != MONITOR_HOOK_destroy || !loader->ground.preempts) /* others see it, too */
+		if (i != MONITOR_HOOK_destroy || !loader->probe.preempts) /* others see it, too */
 			sum += pins_misses(loader->directory, loader_hooks[i].name);
 	return sum;
 }
 
 /* A number that changes when anything is made or goes. */
-static __u64 activity(const struct loader *loader)
+static __u64 loader_activity(const struct loader *loader)
 {
 	__u64 sum = 0;
 
@@ -176,23 +176,24 @@ static __u64 activity(const struct loader *loader)
 bool loader_is_due(const struct loader *loader)
 {
 	__u64 now = pins_now_ns(), since_ms = (now - loader->head->seeded_ns) / 1000000;
-	bool by_kprobe = loader->ground.mode == MONITOR_KPROBE,
+	bool by_kprobe = loader->probe.mode == MONITOR_KPROBE,
 	     young = (now - loader->attached_ns) / 1000000 < PINS_YOUNG_MS;
 
-	return loader_misses(loader) != loader->head->misses || (young && since_ms > PINS_YOUNG_STEP_MS) ||
+	return loader_misses(loader) != loader->head->misses ||
+	       (young && since_ms > PINS_YOUNG_STEP_MS) ||
 	       since_ms > (by_kprobe ? IDLE_MS : SELDOM_MS) ||
-	       (by_kprobe && since_ms > ACTIVE_MS && activity(loader) != loader->activity);
+	       (by_kprobe && since_ms > ACTIVE_MS && loader_activity(loader) != loader->activity);
 }
 
 /* What is missed while we look is for the next time. */
 int loader_catch_up(struct loader *loader, char *problem, size_t size)
 {
-	__u64 missed = loader_misses(loader), before = activity(loader);
+	__u64 missed = loader_misses(loader), before = loader_activity(loader);
 	int result = 0;
 
 	/* Where nothing can be listed, what was there before stays unknown. */
 	if (loader_lists_hold(loader))
-		result = reconcile(loader, problem, size);
+		result = loader_reconcile(loader, problem, size);
 	loader->head->misses = missed;
 	loader->activity = before;
 	return result;

@@ -19,7 +19,7 @@ struct {
 } cursors SEC(".maps");
 
 /* Found in a list while its destruction may be under way: then that came too early for us. */
-static __always_inline int found(__u64 address, int added)
+static __always_inline int seed_found(__u64 address, int added)
 {
 	struct monitor_object *object;
 
@@ -36,7 +36,7 @@ __noinline int seed_uobject(__u64 address, __u64 leader)
 {
 	const struct ib_uobject *uobject = (const struct ib_uobject *)address;
 	struct monitor_object *known = bpf_map_lookup_elem(&objects, &address);
-	struct what what = what_copied(uobject);
+	struct uobject_facts what = uobject_facts_copied(uobject);
 	struct maker maker;
 
 	/* One that is announced and in the list was committed, and that was missed. */
@@ -44,7 +44,7 @@ __noinline int seed_uobject(__u64 address, __u64 leader)
 		return 0;
 	maker_other(&maker, (const struct task_struct *)leader,
 		    BPF_CORE_READ(uobject, context, device));
-	return found(address, uobject_add(address, what, &maker, known, MONITOR_FOUND));
+	return seed_found(address, uobject_add(address, what, &maker, known, MONITOR_FOUND));
 }
 
 __noinline int seed_plain(__u64 address, __u64 leader, __u64 device, __u32 counter)
@@ -54,7 +54,7 @@ __noinline int seed_plain(__u64 address, __u64 leader, __u64 device, __u32 count
 	if (bpf_map_lookup_elem(&objects, &address))
 		return 0;
 	maker_other(&maker, (const struct task_struct *)leader, (const struct ib_device *)device);
-	return found(address, plain_add(address, (__u16)counter, &maker, MONITOR_FOUND));
+	return seed_found(address, plain_add(address, (__u16)counter, &maker, MONITOR_FOUND));
 }
 
 /* Where to go on in the list of a file: after the object that was last, if that still is
@@ -77,7 +77,7 @@ static __always_inline void seed_stop(__u64 file, __u64 last)
 
 static __always_inline int seed_uverbs(__u64 file, __u64 leader)
 {
-	__u64 context = word_at(file + offset_file_ucontext), first = file + offset_file_uobjects;
+	__u64 context = word_at(file + offsets.file_ucontext), first = file + offsets.file_uobjects;
 	__u64 at = first, uobject = seed_cursor(file);
 
 	if (!context)
@@ -102,17 +102,17 @@ static __always_inline int seed_uverbs(__u64 file, __u64 leader)
 
 static __always_inline int seed_ids(__u64 file, __u64 leader)
 {
-	__u64 first = file + offset_ucm_contexts, at = first, id = seed_cursor(file);
+	__u64 first = file + offsets.ucm_contexts, at = first, id = seed_cursor(file);
 
 	if (id)
-		at = word_at(id + offset_cm_id_context) + offset_ucm_list;
+		at = word_at(id + offsets.cm_id_context) + offsets.ucm_list;
 	for (int i = 0; i < SEED_STEP; i++) {
 		at = word_at(at);
 		if (at == first || !at) {
 			bpf_map_delete_elem(&cursors, &file);
 			return 0;
 		}
-		id = word_at(at - offset_ucm_list + offset_ucm_cm_id);
+		id = word_at(at - offsets.ucm_list + offsets.ucm_cm_id);
 		if (id && id < (__u64)-4095)
 			seed_plain(id, leader, 0, KIND_cm_id);
 	}

@@ -58,7 +58,7 @@ struct {
 	__uint(max_entries, 1 << 20);
 } events SEC(".maps");
 
-static __always_inline struct monitor_head *the_head(void)
+static __always_inline struct monitor_head *head_find(void)
 {
 	__u32 zero = 0;
 
@@ -72,7 +72,7 @@ static __always_inline struct monitor_row *row_at(__u32 number)
 
 #define HEAD_ADD(field, amount)                                                                    \
 	({                                                                                         \
-		struct monitor_head *written = the_head();                                         \
+		struct monitor_head *written = head_find();                                        \
 		if (written)                                                                       \
 			ADD(written->field, amount);                                               \
 	})

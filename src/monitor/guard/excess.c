@@ -112,8 +112,8 @@ static void object_destroy(int fd, const struct guard_excess *excess)
 							   .len = destroyer->response,
 							   .flags = UVERBS_ATTR_F_MANDATORY,
 							   .data = (__u64)(uintptr_t)&response };
-	command.header.length = (__u16)(sizeof(command.header) + command.header.num_attrs *
-								 sizeof(struct ib_uverbs_attr));
+	command.header.length = (__u16)(sizeof(command.header) +
+					command.header.num_attrs * sizeof(struct ib_uverbs_attr));
 	ioctl(fd, UVERBS_IOCTL, &command);
 }
 

@@ -16,7 +16,7 @@ struct {
 } objects SEC(".maps");
 
 /* So much of what floats is this object's: that is counted already. */
-static __always_inline __u64 land(__s64 *sought, __u64 amount)
+static __always_inline __u64 found_settle(__s64 *sought, __u64 amount)
 {
 	__u64 left = *sought > 0 ? (__u64)*sought : 0, landed = left < amount ? left : amount;
 
@@ -25,20 +25,20 @@ static __always_inline __u64 land(__s64 *sought, __u64 amount)
 }
 
 /* Charges an object that was found. */
-static __always_inline void put_found(__u32 slot, __u32 kind, __u64 bytes)
+static __always_inline void found_put(__u32 slot, __u32 kind, __u64 bytes)
 {
-	struct guard_counts *counts = counts_of(slot);
+	struct guard_counts *counts = guard_counts_find(slot);
 
-	barrier_var(kind); /* as in take */
+	barrier_var(kind); /* as in count_take */
 	if (!counts || kind >= KIND_COUNT)
 		return;
-	if (!land(&counts->sought[kind], 1))
-		put(slot, kind, 1);
+	if (!found_settle(&counts->sought[kind], 1))
+		count_put(slot, kind, 1);
 	if (bytes)
-		put(slot, KIND_mr_bytes,
-		    (__s64)(bytes - land(&counts->sought[KIND_mr_bytes], bytes)));
-	if (!land(&counts->sought_places, 1))
-		place_add_to(slot, GUARD_OBJECTS, 1);
+		count_put(slot, KIND_mr_bytes,
+			  (__s64)(bytes - found_settle(&counts->sought[KIND_mr_bytes], bytes)));
+	if (!found_settle(&counts->sought_places, 1))
+		table_place_add_to(slot, GUARD_OBJECTS, 1);
 }
 
 #endif

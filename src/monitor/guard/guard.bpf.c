@@ -36,13 +36,13 @@ enum { MAY_WRITE = 2 }; /* of file_permission */
 SEC("lsm.s/file_ioctl")
 int BPF_PROG(g_ioctl, struct file *file, unsigned int request, unsigned long argument)
 {
-	return request == UVERBS_IOCTL ? on_ioctl(file, argument, 1) : 0;
+	return request == UVERBS_IOCTL ? look_at_ioctl(file, argument, 1) : 0;
 }
 
 SEC("lsm/file_ioctl_compat")
 int BPF_PROG(g_ioctl_compat, struct file *file, unsigned int request, unsigned long argument)
 {
-	return request == UVERBS_IOCTL ? on_ioctl(file, argument, 0) : 0;
+	return request == UVERBS_IOCTL ? look_at_ioctl(file, argument, 0) : 0;
 }
 
 /* Asked at every read and write of every file: nothing but two comparisons for the others. */
@@ -51,7 +51,7 @@ int BPF_PROG(g_write, struct file *file, int mask)
 {
 	int result;
 
-	if (!is_uverbs(file) || !(mask & MAY_WRITE))
+	if (!file_is_uverbs(file) || !(mask & MAY_WRITE))
 		return 0;
 	result = look_at_write(file);
 	/* The kernel wants to be sure of what a security module answers. */
@@ -63,17 +63,19 @@ int BPF_PROG(g_write, struct file *file, int mask)
 SEC("fentry/rdma_alloc_commit_uobject")
 int BPF_PROG(g_commit, struct ib_uobject *uobject, void *attrs)
 {
-	struct guard_head *head = the_head();
+	struct guard_head *head = guard_head_find();
 
-	return is_armed(head) ? on_commit(head, made_direct(uobject), (__u64)attrs) : 0;
+	return guard_is_armed(head) ? charge_on_commit(head, made_direct(uobject), (__u64)attrs) :
+				      0;
 }
 
 SEC("kprobe/rdma_alloc_commit_uobject")
 int BPF_KPROBE(k_commit, struct ib_uobject *uobject, void *attrs)
 {
-	struct guard_head *head = the_head();
+	struct guard_head *head = guard_head_find();
 
-	return is_armed(head) ? on_commit(head, made_copied(uobject), (__u64)attrs) : 0;
+	return guard_is_armed(head) ? charge_on_commit(head, made_copied(uobject), (__u64)attrs) :
+				      0;
 }
 
 /* An object that could not be destroyed is still there. */
@@ -82,8 +84,8 @@ int BPF_PROG(g_destroy, struct ib_uobject *uobject, int reason, void *attrs, int
 {
 	if (result)
 		return 0;
-	note_freed((__u64)uobject);
-	uncharge((__u64)uobject);
+	command_note_freed((__u64)uobject);
+	charge_drop((__u64)uobject);
 	return 0;
 }
 
@@ -95,8 +97,8 @@ int BPF_KPROBE(k_destroy, void *charge, void *device, int type)
 
 	if (type != CG_OBJECT)
 		return 0;
-	note_freed(address);
-	uncharge(address);
+	command_note_freed(address);
+	charge_drop(address);
 	return 0;
 }
 
@@ -104,31 +106,35 @@ int BPF_KPROBE(k_destroy, void *charge, void *device, int type)
 SEC("kprobe/uverbs_uobject_fd_release")
 int BPF_KPROBE(k_released, void *inode, struct file *file)
 {
-	uncharge((__u64)BPF_CORE_READ(file, private_data));
+	charge_drop((__u64)BPF_CORE_READ(file, private_data));
 	return 0;
 }
 
 SEC("fentry/rdma_lookup_put_uobject")
 int BPF_PROG(g_changed, struct ib_uobject *uobject, int mode)
 {
-	struct guard_head *head = the_head();
+	struct guard_head *head = guard_head_find();
 
-	return mode == LOOKUP_WRITE && is_armed(head) ? on_changed(head, made_direct(uobject)) : 0;
+	return mode == LOOKUP_WRITE && guard_is_armed(head) ?
+		       charge_on_change(head, made_direct(uobject)) :
+		       0;
 }
 
 SEC("kprobe/rdma_lookup_put_uobject")
 int BPF_KPROBE(k_changed, struct ib_uobject *uobject, int mode)
 {
-	struct guard_head *head = the_head();
+	struct guard_head *head = guard_head_find();
 
-	return mode == LOOKUP_WRITE && is_armed(head) ? on_changed(head, made_copied(uobject)) : 0;
+	return mode == LOOKUP_WRITE && guard_is_armed(head) ?
+		       charge_on_change(head, made_copied(uobject)) :
+		       0;
 }
 
 /* Nobody has it open any more. */
 SEC("fentry/ib_uverbs_close")
 int BPF_PROG(g_close, void *inode, struct file *file)
 {
-	struct guard_head *head = the_head();
+	struct guard_head *head = guard_head_find();
 	__u64 address = (__u64)file->private_data;
 	struct guard_closed *closed;
 
@@ -146,32 +152,32 @@ SEC("fexit/ib_uverbs_ioctl")
 int BPF_PROG(g_ioctl_end, struct file *file, unsigned int request, unsigned long argument,
 	     long result)
 {
-	return on_end(result);
+	return command_ended(result);
 }
 
 SEC("fexit/ib_uverbs_write")
 int BPF_PROG(g_write_end, struct file *file, const char *buffer, unsigned long count, void *at,
 	     long result)
 {
-	return on_end(result);
+	return command_ended(result);
 }
 
 SEC("kretprobe.multi/ib_uverbs_ioctl")
 int BPF_KRETPROBE(k_ioctl_end, long result)
 {
-	return on_end(result);
+	return command_ended(result);
 }
 
 SEC("kretprobe.multi/ib_uverbs_write")
 int BPF_KRETPROBE(k_write_end, long result)
 {
-	return on_end(result);
+	return command_ended(result);
 }
 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(g_exit, struct task_struct *task)
 {
-	thread_forget((__u32)bpf_get_current_pid_tgid());
+	command_forget((__u32)bpf_get_current_pid_tgid());
 	return 0;
 }
 
@@ -181,7 +187,7 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(g_exec, struct task_struct *task, int before)
 {
 	if ((__u32)before != (__u32)bpf_get_current_pid_tgid())
-		thread_forget((__u32)before);
+		command_forget((__u32)before);
 	return 0;
 }
 
@@ -195,7 +201,7 @@ SEC("iter/bpf_map_elem")
 int g_adopt(struct bpf_iter__bpf_map_elem *ctx)
 {
 	struct monitor_object *object = ctx->value;
-	struct guard_head *head = the_head();
+	struct guard_head *head = guard_head_find();
 	struct guard_charge charge = {}, *known;
 	struct guard_tenancy *tenancy;
 	__u64 *key = ctx->key, address, cgroup;
@@ -203,18 +209,18 @@ int g_adopt(struct bpf_iter__bpf_map_elem *ctx)
 
 	__u64 making = 0;
 
-	if (!object || !key || !is_armed(head) || object->counter >= KIND_COUNT ||
+	if (!object || !key || !guard_is_armed(head) || object->counter >= KIND_COUNT ||
 	    object->counter == KIND_ctx || object->counter == KIND_cm_id)
 		return 0;
 	address = *key;
 	known = bpf_map_lookup_elem(&guard_charges, &address);
 	if (known && known->kind != object->counter) {
-		uncharge(address); /* another object was there, and ended unseen */
+		charge_drop(address); /* another object was there, and ended unseen */
 		known = NULL;
 	}
 	if (known) {
 		if (object->counter == KIND_mr && object->size && known->bytes != object->size) {
-			put(known->slot, KIND_mr_bytes, (__s64)(object->size - known->bytes));
+			count_put(known->slot, KIND_mr_bytes, (__s64)(object->size - known->bytes));
 			known->bytes = object->size;
 		}
 		return 0;
@@ -233,14 +239,14 @@ int g_adopt(struct bpf_iter__bpf_map_elem *ctx)
 	charge.slot = tenancy->slot;
 	charge.kind = object->counter;
 	charge.bytes = charge.kind == KIND_mr ? object->size : 0;
-	put_found(charge.slot, charge.kind, charge.bytes);
+	found_put(charge.slot, charge.kind, charge.bytes);
 	failed = bpf_map_update_elem(&guard_charges, &address, &charge, BPF_NOEXIST);
 	if (failed == -EEXIST)
-		give_back(charge.slot, charge.kind, charge.bytes);
+		count_give_back(charge.slot, charge.kind, charge.bytes);
 	else if (failed)
-		set_afloat(charge.slot, charge.kind, charge.bytes);
+		count_set_afloat(charge.slot, charge.kind, charge.bytes);
 	else if (!bpf_map_lookup_elem(&objects, &address))
-		uncharge(address);
+		charge_drop(address);
 	return 0;
 }
 
@@ -250,11 +256,11 @@ int g_holders(struct bpf_iter__task_file *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct file *file = ctx->file;
-	struct guard_head *head = the_head();
+	struct guard_head *head = guard_head_find();
 	struct guard_holder holder = { .fd = ctx->fd };
 	struct guard_closed *closed;
 
-	if (!task || !file || !head || !is_uverbs(file))
+	if (!task || !file || !head || !file_is_uverbs(file))
 		return 0;
 	holder.file = (__u64)file->private_data;
 	closed = closed_find(head, holder.file);
@@ -279,7 +285,7 @@ int g_excess(struct bpf_iter__bpf_map_elem *ctx)
 	if (!key || !charge || !charge->excess)
 		return 0;
 	uobject = (struct ib_uobject *)*key;
-	excess.file = file_of(uobject);
+	excess.file = uobject_file(uobject);
 	excess.type = type_number(BPF_CORE_READ(uobject, uapi_object));
 	excess.handle = (__u32)BPF_CORE_READ(uobject, id);
 	excess.driver = BPF_CORE_READ(uobject, context, device, ops.driver_id);

@@ -7,9 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "monitor/guard/guard.skel.h"
 #include "monitor/guard/guard_loader_parts.h"
 #include "monitor/kernel/pins.h"
+
+#include "monitor/guard/guard.skel.h"
 
 enum { NAMES = 512 }; /* bytes, of security modules */
 
@@ -43,7 +44,7 @@ enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
 /* The security modules in force, "a,b,c". */
 static int security_modules(char *ret_names, size_t size)
 {
-	int fd = ground_file("securityfs", "/sys/kernel/security", "lsm");
+	int fd = probe_file("securityfs", "/sys/kernel/security", "lsm");
 	ssize_t length = fd < 0 ? -1 : read(fd, ret_names, size - 1);
 
 	if (fd >= 0)
@@ -54,7 +55,7 @@ static int security_modules(char *ret_names, size_t size)
 }
 
 /* Attached where it is not in force, a program is simply never asked. */
-static int ask_security(char *problem, size_t size)
+static int security_check(char *problem, size_t size)
 {
 	char names[NAMES], *rest = names, *name;
 
@@ -71,42 +72,34 @@ static int ask_security(char *problem, size_t size)
 
 /* ---- attaching */
 
-static bool is_wanted(const struct part *part, __u32 ways)
+static bool part_is_wanted(const struct part *part, __u32 ways)
 {
 	return part->ways & ways;
 }
 
-static bool is_possible(const struct part *part, const struct ground *ground)
+static bool part_is_possible(const struct part *part, const struct probe *probe)
 {
 	switch (part->where) {
 	case ALWAYS:
 		return true;
 	case COMPAT: /* older kernels ask g_ioctl instead */
-		return ground->asks_compat;
+		return probe->asks_compat;
 	case PREEMPTED:
-		return ground->preempts;
+		return probe->preempts;
 	case NOT_PREEMPTED:
-		return !ground->preempts;
+		return !probe->preempts;
 	}
 	return false;
 }
 
-static bool is_had(const struct guard_loader *loader, const struct part *part)
+static bool part_is_attached(const struct guard_loader *loader, const struct part *part)
 {
 	return pins_has_link(loader->directory, part->program);
 }
 
-static void offsets_write(struct guard *object, const struct ground *ground)
-{
-#define OFFSET(name, structure, member, old)                                                       \
-	object->rodata->offset_##name = ground->offset[OFFSET_##name];
-#include "monitor/kernel/offsets.def"
-#undef OFFSET
-}
-
 /* Loads and attaches what these ways need and is not there yet. */
-static int programs_attach(struct guard_loader *loader, struct guard *object, const struct ground *ground,
-		  __u32 ways, char *problem, size_t size)
+static int programs_attach(struct guard_loader *loader, struct guard *object,
+			   const struct probe *probe, __u32 ways, char *problem, size_t size)
 {
 	const struct {
 		struct bpf_program *program;
@@ -125,8 +118,9 @@ static int programs_attach(struct guard_loader *loader, struct guard *object, co
 		struct bpf_program *prog =
 			bpf_object__find_program_by_name(object->obj, parts[i].program);
 
-		loaded[i] = is_wanted(&parts[i], ways) && !is_had(loader, &parts[i]) &&
-			    is_possible(&parts[i], ground);
+		loaded[i] = part_is_wanted(&parts[i], ways) &&
+			    !part_is_attached(loader, &parts[i]) &&
+			    part_is_possible(&parts[i], probe);
 		bpf_program__set_autoload(prog, loaded[i]);
 	}
 	for (unsigned i = 0; i < ITERATORS; i++)
@@ -157,33 +151,33 @@ void guard_detach(struct guard_loader *loader, __u32 ways)
 {
 	/* What refuses goes first. */
 	for (unsigned i = PARTS; i-- > 0;)
-		if (is_wanted(&parts[i], ways))
+		if (part_is_wanted(&parts[i], ways))
 			pins_unlink(loader->directory, parts[i].program);
 }
 
-int guard_attach(struct guard_loader *loader, const struct ground_wish *wish, __u32 ways,
+int guard_attach(struct guard_loader *loader, const struct probe_options *options, __u32 ways,
 		 char *problem, size_t size)
 {
 	struct guard *object = NULL;
-	struct ground ground = { 0 };
-	int result = ask_security(problem, size);
+	struct probe probe = { 0 };
+	int result = security_check(problem, size);
 
 	if (result == 0)
-		result = ground_survey(&ground, wish, problem, size);
-	if (result == 0 && ground.mode != MONITOR_FENTRY)
+		result = probe_kernel(&probe, options, problem, size);
+	if (result == 0 && probe.mode != MONITOR_FENTRY)
 		result = pins_fail(-ENOTSUP, problem, size, "it needs fentry, but %s",
-				   ground.shortfall);
-	if (result == 0 && !ground.offset[OFFSET_command_bundle])
+				   probe.shortfall);
+	if (result == 0 && !probe.offsets.command_bundle)
 		result = pins_fail(-ENOTSUP, problem, size,
 				   "nobody describes this kernel's struct bundle_priv");
 	if (result == 0)
 		result = guard_loader_object_open(loader, &object, problem, size);
 	if (result < 0)
 		return result;
-	offsets_write(object, &ground);
-	object->rodata->uverbs_fops[0] = ground.uverbs_fops[0].address;
-	object->rodata->uverbs_fops[1] = ground.uverbs_fops[1].address;
-	result = programs_attach(loader, object, &ground, ways, problem, size);
+	object->rodata->offsets = probe.offsets;
+	object->rodata->uverbs_fops[0] = probe.uverbs_fops[0].address;
+	object->rodata->uverbs_fops[1] = probe.uverbs_fops[1].address;
+	result = programs_attach(loader, object, &probe, ways, problem, size);
 	guard__destroy(object);
 	return result;
 }

@@ -11,10 +11,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "monitor/guard/guard.skel.h"
 #include "monitor/guard/guard_loader_parts.h"
 #include "monitor/kernel/pins.h"
 #include "monitor/kernel/uverbs.h"
+
+#include "monitor/guard/guard.skel.h"
 
 enum {
 	PATIENCE = 25, /* times that it is tended */
@@ -88,7 +89,7 @@ static int maps_make(struct guard_loader *loader, char *problem, size_t size)
 	return result;
 }
 
-static int head_make(struct guard_loader *loader, char *problem, size_t size)
+static int guard_head_fill(struct guard_loader *loader, char *problem, size_t size)
 {
 	struct guard_head *head = loader->head;
 	struct guard_limits *limits =
@@ -110,13 +111,13 @@ static int head_make(struct guard_loader *loader, char *problem, size_t size)
 	return 0;
 }
 
-static int memory_open(struct guard_loader *loader, char *problem, size_t size)
+static int guard_memory_open(struct guard_loader *loader, char *problem, size_t size)
 {
 	loader->head = pins_memory(loader->directory, "guard_head", sizeof(*loader->head));
 	loader->counts = pins_memory(loader->directory, "guard_counts",
-				       GUARD_TENANTS * sizeof(*loader->counts));
+				     GUARD_TENANTS * sizeof(*loader->counts));
 	loader->rules = pins_memory(loader->directory, "guard_rules",
-				      2 * GUARD_RULES * sizeof(*loader->rules));
+				    2 * GUARD_RULES * sizeof(*loader->rules));
 	loader->monitor = pins_memory(loader->directory, "head", sizeof(*loader->monitor));
 	loader->owners =
 		pins_memory(loader->directory, "rows", MONITOR_ROWS * sizeof(*loader->owners));
@@ -125,14 +126,14 @@ static int memory_open(struct guard_loader *loader, char *problem, size_t size)
 		return pins_fail(-errno, problem, size, "the guard's maps cannot be mapped: %s",
 				 strerror(errno));
 	if (!loader->head->magic)
-		return head_make(loader, problem, size);
+		return guard_head_fill(loader, problem, size);
 	if (loader->head->version != GUARD_VERSION || loader->head->kinds != kinds_signature())
 		return pins_fail(-EPROTO, problem, size, "the guard is of another version");
 	return 0;
 }
 
 int guard_loader_open(struct guard_loader **ret_loader, const char *directory, unsigned places,
-		  char *problem, size_t size)
+		      char *problem, size_t size)
 {
 	struct guard_loader *loader = calloc(1, sizeof(*loader));
 	int result;
@@ -143,7 +144,7 @@ int guard_loader_open(struct guard_loader **ret_loader, const char *directory, u
 	loader->places = places;
 	result = maps_make(loader, problem, size);
 	if (result == 0)
-		result = memory_open(loader, problem, size);
+		result = guard_memory_open(loader, problem, size);
 	if (result < 0)
 		guard_loader_close(loader);
 	else
@@ -181,7 +182,8 @@ void guard_loader_disarm(const char *directory)
 /* ---- the whole */
 
 /* One of the ways; failing is said in the head. True if something was attached or detached. */
-static bool match(struct guard_loader *loader, const struct ground_wish *wish, __u32 way, bool wanted)
+static bool ways_match(struct guard_loader *loader, const struct probe_options *options, __u32 way,
+		       bool wanted)
 {
 	struct guard_head *head = loader->head;
 	char problem[GUARD_PROBLEM] = "";
@@ -193,7 +195,7 @@ static bool match(struct guard_loader *loader, const struct ground_wish *wish, _
 	}
 	if (!wanted || head->ways & way || loader->tried & way)
 		return false;
-	if (guard_attach(loader, wish, way, problem, sizeof(problem)) < 0) {
+	if (guard_attach(loader, options, way, problem, sizeof(problem)) < 0) {
 		guard_detach(loader, way);
 		loader->tried |= way;
 		loader->patience = PATIENCE;
@@ -205,7 +207,7 @@ static bool match(struct guard_loader *loader, const struct ground_wish *wish, _
 }
 
 /* What is in force is only given up by --unload, but write() as soon as nobody wants it. */
-bool guard_loader_tend(struct guard_loader *loader, const struct ground_wish *wish)
+bool guard_loader_tend(struct guard_loader *loader, const struct probe_options *options)
 {
 	struct guard_head *head = loader->head;
 	__u32 wanted = __atomic_load_n(&head->wanted, __ATOMIC_ACQUIRE);
@@ -214,9 +216,9 @@ bool guard_loader_tend(struct guard_loader *loader, const struct ground_wish *wi
 	__atomic_store_n(&head->tended_ns, pins_now_ns(), __ATOMIC_RELAXED);
 	if (loader->patience && --loader->patience == 0)
 		loader->tried = 0;
-	changed = match(loader, wish, GUARD_IOCTL | GUARD_COMPAT, wanted || head->ways);
+	changed = ways_match(loader, options, GUARD_IOCTL | GUARD_COMPAT, wanted || head->ways);
 	if (head->ways)
-		changed |= match(loader, wish, GUARD_WRITE, wanted & GUARD_WRITE);
+		changed |= ways_match(loader, options, GUARD_WRITE, wanted & GUARD_WRITE);
 	if ((wanted & ~head->ways) == 0)
 		head->problem[0] = '\0';
 	__atomic_store_n(&head->armed, head->ways != 0, __ATOMIC_SEQ_CST);

@@ -16,12 +16,12 @@ struct guard_loader;
 
 /* Makes the guard's maps, with so many places in each table, or takes up those that are there. */
 int guard_loader_open(struct guard_loader **ret_loader, const char *directory, unsigned places,
-		  char *problem, size_t size);
+		      char *problem, size_t size);
 
-/* A few times a second: does what the collector wants by now. `wish` is what the accounting
+/* A few times a second: does what the collector wants by now. `options` is what the accounting
  * stands on. What fails is said in the guard's head, for the collector. True if programs were
  * attached or detached: calls that were under way then are seen by nobody, see pins_attach. */
-bool guard_loader_tend(struct guard_loader *loader, const struct ground_wish *wish);
+bool guard_loader_tend(struct guard_loader *loader, const struct probe_options *options);
 
 /* What is in force stays so. */
 void guard_loader_close(struct guard_loader *loader);

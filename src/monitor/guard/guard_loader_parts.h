@@ -43,7 +43,7 @@ int guard_loader_object_open(struct guard_loader *loader, struct guard **ret_obj
 
 /* Loads and attaches what ways into the kernel need, if this kernel has all of it; and the
  * contrary. */
-int guard_attach(struct guard_loader *loader, const struct ground_wish *wish, __u32 ways,
+int guard_attach(struct guard_loader *loader, const struct probe_options *options, __u32 ways,
 		 char *problem, size_t size);
 void guard_detach(struct guard_loader *loader, __u32 ways);
 

@@ -39,12 +39,12 @@ static const struct {
 	  offsetof(struct monitor_guard, rules) },
 };
 
-static void **memory_of(struct monitor_guard *guard, unsigned map)
+static void **map_memory(struct monitor_guard *guard, unsigned map)
 {
 	return (void **)((char *)guard + mapped[map].offset);
 }
 
-static int bpf(int command, union bpf_attr *attr)
+static int bpf_call(int command, union bpf_attr *attr)
 {
 	int result = (int)syscall(SYS_bpf, command, attr, sizeof(*attr));
 
@@ -54,7 +54,7 @@ static int bpf(int command, union bpf_attr *attr)
 /* ---- opening */
 
 /* A pinned map, or a file of the same layout. */
-static int map_open(const char *path, bool *ret_is_map)
+static int guard_map_open(const char *path, bool *ret_is_map)
 {
 	union bpf_attr attr;
 	struct statfs where;
@@ -66,13 +66,13 @@ static int map_open(const char *path, bool *ret_is_map)
 	if (*ret_is_map) {
 		memset(&attr, 0, sizeof(attr)); /* all of it: the kernel looks */
 		attr.pathname = (__u64)(uintptr_t)path;
-		return bpf(BPF_OBJ_GET, &attr);
+		return bpf_call(BPF_OBJ_GET, &attr);
 	}
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
-static bool is_whole(const struct stat *file, bool is_map, size_t bytes)
+static bool map_is_whole(const struct stat *file, bool is_map, size_t bytes)
 {
 	return is_map || (size_t)file->st_size >= bytes;
 }
@@ -89,10 +89,10 @@ static int memory_map(const char *path, size_t bytes, int protection, void **ret
 	/* Before it is opened: what takes its place meanwhile is noticed then. */
 	if (stat(path, &file))
 		return -errno;
-	fd = map_open(path, &is_map);
+	fd = guard_map_open(path, &is_map);
 	if (fd < 0)
 		return fd;
-	if (is_whole(&file, is_map, bytes))
+	if (map_is_whole(&file, is_map, bytes))
 		memory = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
 	else
 		errno = EPROTO;
@@ -111,7 +111,7 @@ static int cgroups_open(struct monitor_guard *guard, const char *path)
 	void *memory = NULL;
 	ino_t inode;
 	bool is_map = false;
-	int result, fd = map_open(path, &is_map);
+	int result, fd = guard_map_open(path, &is_map);
 
 	if (fd < 0)
 		return fd;
@@ -154,7 +154,7 @@ int monitor_guard_open(struct monitor_guard *ret_guard, const char *directory, c
 	for (unsigned i = 0; i < GUARD_MAPPED && result == 0; i++) {
 		snprintf(path, sizeof(path), "%s/%s", directory, mapped[i].name);
 		result = memory_map(path, mapped[i].bytes, mapped[i].protection,
-				    memory_of(&guard, i), &guard.inode[i]);
+				    map_memory(&guard, i), &guard.inode[i]);
 		if (result < 0)
 			snprintf(problem, size,
 				 result == -ENOENT ? "%s: there is no guard" : "%s/%s: %s",
@@ -178,8 +178,8 @@ int monitor_guard_open(struct monitor_guard *ret_guard, const char *directory, c
 void monitor_guard_close(struct monitor_guard *guard)
 {
 	for (unsigned i = 0; i < GUARD_MAPPED; i++)
-		if (*memory_of(guard, i))
-			munmap(*memory_of(guard, i), mapped[i].bytes);
+		if (*map_memory(guard, i))
+			munmap(*map_memory(guard, i), mapped[i].bytes);
 	if (guard->file)
 		munmap(guard->file, GUARD_CGROUPS * sizeof(*guard->file));
 	if (guard->map >= 0)
@@ -196,7 +196,7 @@ bool monitor_guard_is_current(const struct monitor_guard *guard, const char *dir
 	for (unsigned i = 0; i < GUARD_MAPPED; i++) {
 		snprintf(path, sizeof(path), "%s/%s", directory, mapped[i].name);
 		if (stat(path, &file) || file.st_ino != guard->inode[i] ||
-		    !is_whole(&file, guard->map >= 0, mapped[i].bytes))
+		    !map_is_whole(&file, guard->map >= 0, mapped[i].bytes))
 			return false;
 	}
 	return true;
@@ -225,7 +225,7 @@ static int map_cgroups(const struct monitor_guard *guard, struct guard_cgroup *r
 		attr.map_fd = (__u32)guard->map;
 		attr.key = count ? (__u64)(uintptr_t)&before : 0;
 		attr.next_key = (__u64)(uintptr_t)&next;
-		result = bpf(BPF_MAP_GET_NEXT_KEY, &attr);
+		result = bpf_call(BPF_MAP_GET_NEXT_KEY, &attr);
 		if (result < 0)
 			return result == -ENOENT ? count : result;
 		before = ret_cgroups[count].cgroup = next;
@@ -233,7 +233,7 @@ static int map_cgroups(const struct monitor_guard *guard, struct guard_cgroup *r
 		attr.map_fd = (__u32)guard->map;
 		attr.key = (__u64)(uintptr_t)&next;
 		attr.value = (__u64)(uintptr_t)&ret_cgroups[count].slot;
-		result = bpf(BPF_MAP_LOOKUP_ELEM, &attr);
+		result = bpf_call(BPF_MAP_LOOKUP_ELEM, &attr);
 		if (result < 0)
 			return result;
 		count++;
@@ -289,7 +289,7 @@ int monitor_guard_cgroup_set(const struct monitor_guard *guard, __u64 cgroup, __
 	attr.key = (__u64)(uintptr_t)&cgroup;
 	attr.value = (__u64)(uintptr_t)&slot;
 	attr.flags = BPF_ANY;
-	return bpf(BPF_MAP_UPDATE_ELEM, &attr);
+	return bpf_call(BPF_MAP_UPDATE_ELEM, &attr);
 }
 
 int monitor_guard_cgroup_clear(const struct monitor_guard *guard, __u64 cgroup)
@@ -307,7 +307,7 @@ int monitor_guard_cgroup_clear(const struct monitor_guard *guard, __u64 cgroup)
 	memset(&attr, 0, sizeof(attr));
 	attr.map_fd = (__u32)guard->map;
 	attr.key = (__u64)(uintptr_t)&cgroup;
-	return bpf(BPF_MAP_DELETE_ELEM, &attr);
+	return bpf_call(BPF_MAP_DELETE_ELEM, &attr);
 }
 
 void monitor_guard_cgroups_changed(const struct monitor_guard *guard)

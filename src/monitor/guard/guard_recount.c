@@ -21,7 +21,7 @@ enum {
 	THREADS_REST = 20, /* and for threads */
 };
 
-static bool any_floats(const struct guard_loader *loader)
+static bool floats_any(const struct guard_loader *loader)
 {
 	for (unsigned slot = 1; slot < GUARD_TENANTS; slot++)
 		if (__atomic_load_n(&loader->counts[slot].afloat, __ATOMIC_RELAXED))
@@ -31,7 +31,7 @@ static bool any_floats(const struct guard_loader *loader)
 
 /* Threads whose end was not seen have places, too: one that is not the first of its process and
  * calls exec goes on under another number. They are looked for before a tenant has its share. */
-static bool is_crowded(const struct guard_loader *loader)
+static bool threads_are_crowded(const struct guard_loader *loader)
 {
 	return __atomic_load_n(&loader->head->taken[GUARD_RUNNING], __ATOMIC_RELAXED) >
 	       (__s64)loader->head->most[GUARD_RUNNING] / 4;
@@ -95,7 +95,7 @@ static void tenancy_write(void *closure, const void *record)
 
 /* Charges what the accounting has listed. True if it is known of all whose they are, or that
  * nobody can tell of some (ret_ownerless). */
-static bool adopt(const struct guard_loader *loader, bool *ret_ownerless)
+static bool objects_adopt(const struct guard_loader *loader, bool *ret_ownerless)
 {
 	struct adoption adoption = {
 		.tenancy = tenancy_open(loader),
@@ -119,7 +119,7 @@ static bool adopt(const struct guard_loader *loader, bool *ret_ownerless)
 }
 
 /* Lists what is there, as the accounting's loader does. True if that was all. */
-static bool list(const struct guard_loader *loader)
+static bool objects_list(const struct guard_loader *loader)
 {
 	struct monitor_head *monitor = loader->monitor;
 	__u64 lost = __atomic_load_n(&monitor->lost_objects, __ATOMIC_SEQ_CST);
@@ -166,7 +166,7 @@ static void stray_remove(void *closure, const void *record)
 }
 
 /* When to look again, after so many times as long as the look took. */
-static __u64 rest_ns(__u64 begun_ns, unsigned times)
+static __u64 rest_until_ns(__u64 begun_ns, unsigned times)
 {
 	__u64 now_ns = pins_now_ns();
 
@@ -211,7 +211,7 @@ static void threads_forget(struct guard_loader *loader)
 		thread_forget(loader, commands, before);
 	if (commands >= 0)
 		close(commands);
-	loader->threads_rest_ns = rest_ns(begun_ns, THREADS_REST);
+	loader->threads_rest_ns = rest_until_ns(begun_ns, THREADS_REST);
 }
 
 /* What floats in a slot at a moment. */
@@ -231,8 +231,8 @@ static void afloat_seek(struct guard_counts *counts, struct afloat *ret_afloat)
 }
 
 /* What was found floats no more. What was not found does not exist, if everything was listed. */
-static void afloat_settle(const struct guard_loader *loader, __u32 slot, const struct afloat *afloat,
-			  bool complete)
+static void afloat_settle(const struct guard_loader *loader, __u32 slot,
+			  const struct afloat *afloat, bool complete)
 {
 	struct guard_counts *counts = &loader->counts[slot];
 	__s64 lost = counts->sought_places;
@@ -263,7 +263,7 @@ static void afloat_settle(const struct guard_loader *loader, __u32 slot, const s
  * no more. What floated before that is either found now, or it is not there: it floats no more.
  * Unless not everything could be listed: then all stays as it is, and the head says so.
  */
-static void count_anew(struct guard_loader *loader)
+static void recount(struct guard_loader *loader)
 {
 	static struct afloat afloat[GUARD_TENANTS];
 	struct strays strays = { loader, pins_open(loader->directory, "guard_charges") };
@@ -279,8 +279,8 @@ static void count_anew(struct guard_loader *loader)
 	threads_forget(loader);
 	for (unsigned slot = 0; slot < GUARD_TENANTS; slot++)
 		afloat_seek(&loader->counts[slot], &afloat[slot]);
-	complete = list(loader);
-	complete &= adopt(loader, &ownerless);
+	complete = objects_list(loader);
+	complete &= objects_adopt(loader, &ownerless);
 	/* A charge without an object is stale; unless there was no room for objects. */
 	if (complete && !loader->monitor->lost_objects)
 		pins_iterate_twice(loader->directory, "g_strays", sizeof(__u64), stray_remove,
@@ -290,7 +290,7 @@ static void count_anew(struct guard_loader *loader)
 	__atomic_store_n(&loader->head->incomplete, (__u64)(!complete || ownerless),
 			 __ATOMIC_SEQ_CST);
 	__atomic_store_n(&loader->head->counted, loader->epoch, __ATOMIC_SEQ_CST);
-	loader->rest_ns = rest_ns(begun_ns, REST);
+	loader->rest_ns = rest_until_ns(begun_ns, REST);
 	close(strays.charges);
 }
 
@@ -309,21 +309,21 @@ static void excess_tend(struct guard_loader *loader)
 
 /* With the accounting, which looks often while calls may be under way that began before
  * something was attached. */
-static bool is_due(const struct guard_loader *loader)
+static bool recount_is_due(const struct guard_loader *loader)
 {
 	return loader->head->epoch != loader->epoch ||
 	       loader->monitor->seeded_ns != loader->seeded_ns ||
 	       guard_misses(loader) != loader->misses ||
 	       (pins_now_ns() > loader->rest_ns &&
-		(loader->head->incomplete || any_floats(loader)));
+		(loader->head->incomplete || floats_any(loader)));
 }
 
 void guard_recount_tend(struct guard_loader *loader)
 {
 	if (loader->head->armed)
 		excess_tend(loader);
-	if (loader->head->armed && is_due(loader))
-		count_anew(loader);
-	else if (is_crowded(loader) && pins_now_ns() > loader->threads_rest_ns)
+	if (loader->head->armed && recount_is_due(loader))
+		recount(loader);
+	else if (threads_are_crowded(loader) && pins_now_ns() > loader->threads_rest_ns)
 		threads_forget(loader);
 }

@@ -100,19 +100,19 @@ struct {
 	__type(value, struct guard_closed);
 } guard_closed SEC(".maps");
 
-static __always_inline struct guard_head *the_head(void)
+static __always_inline struct guard_head *guard_head_find(void)
 {
 	__u32 zero = 0;
 
 	return bpf_map_lookup_elem(&guard_head, &zero);
 }
 
-static __always_inline struct guard_counts *counts_of(__u32 slot)
+static __always_inline struct guard_counts *guard_counts_find(__u32 slot)
 {
 	return bpf_map_lookup_elem(&guard_counts, &slot);
 }
 
-static __always_inline int is_armed(const struct guard_head *head)
+static __always_inline int guard_is_armed(const struct guard_head *head)
 {
 	return head && *(volatile const __u32 *)&head->armed;
 }

@@ -18,7 +18,7 @@
 enum { CGROUP_HANDLE = 0xfe }; /* FILEID_KERNFS: the handle of a cgroup is its number */
 
 /* Opens a cgroup by its number; -errno if it does not exist any more. */
-static int cgroup_open(__u64 number)
+static int tenancy_cgroup_open(__u64 number)
 {
 	union {
 		struct file_handle handle;
@@ -37,7 +37,7 @@ static int cgroup_open(__u64 number)
 }
 
 /* The path of an open cgroup below the cgroup that rules begin in; "" if it is not known. */
-static void cgroup_path(const struct tenancy *tenancy, int fd, char ret_path[PATH_MAX])
+static void tenancy_cgroup_path(const struct tenancy *tenancy, int fd, char ret_path[PATH_MAX])
 {
 	char link[64], path[PATH_MAX];
 	struct stat root;
@@ -58,14 +58,14 @@ int tenancy_of_cgroup(const struct tenancy *tenancy, __u64 cgroup)
 	__u32 rules = tenancy->head->rules, slot = 0;
 	const struct guard_rule *rule =
 		tenancy->rules + (rules & GUARD_RULES_HALF ? GUARD_RULES : 0);
-	int fd = cgroup_open(cgroup), parent;
+	int fd = tenancy_cgroup_open(cgroup), parent;
 	char path[PATH_MAX] = "", *slash;
 	struct stat status;
 	__u64 last = 0;
 
 	if (fd < 0)
 		return -ENOENT;
-	cgroup_path(tenancy, fd, path);
+	tenancy_cgroup_path(tenancy, fd, path);
 	while (fd >= 0 && !fstat(fd, &status)) {
 		__u64 inode = status.st_ino;
 

@@ -41,7 +41,7 @@ static const struct search blank;
  */
 
 /* The path of the current process's cgroup, from the group on that rules begin in. */
-__noinline int path_write(struct search *search, __u64 root)
+__noinline int search_path_write(struct search *search, __u64 root)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	struct cgroup *group = BPF_CORE_READ(task, cgroups, dfl_cgrp), *ancestor;
@@ -162,7 +162,7 @@ __noinline int tenant_search(__u64 root, __u32 rules)
 	if (!search)
 		return UNDECIDED;
 	search->rules = rules;
-	path_write(search, root);
+	search_path_write(search, root);
 	bpf_loop(LEVELS, search_level, &search, 0);
 	tenant = (int)search->slot;
 	bpf_map_delete_elem(&guard_searches, &thread);

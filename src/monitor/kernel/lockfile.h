@@ -5,7 +5,8 @@
 
 #define LOCKFILE_DIRECTORY "/run/rdma_intercept"
 #define LOCKFILE_CHANGE LOCKFILE_DIRECTORY "/monitor.change" /* held while something is changed */
-#define LOCKFILE_KEEPER LOCKFILE_DIRECTORY "/monitor.keeper" /* held by the one who looks after it */
+#define LOCKFILE_KEEPER                                                                            \
+	LOCKFILE_DIRECTORY "/monitor.keeper" /* held by the one who looks after it */
 
 /* `how` as of flock. A descriptor to close; -EWOULDBLOCK when another has it and we do not wait; or
  * -errno. */

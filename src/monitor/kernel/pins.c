@@ -50,7 +50,7 @@ __u64 pins_now_ns(void)
 
 static char complaint[COMPLAINT]; /* the first of a call */
 
-static int on_complaint(enum libbpf_print_level level, const char *format, va_list arguments)
+static int complaint_note(enum libbpf_print_level level, const char *format, va_list arguments)
 {
 	if (getenv("RDMA_MONITOR_DEBUG"))
 		return vfprintf(stderr, format, arguments);
@@ -63,7 +63,7 @@ static int on_complaint(enum libbpf_print_level level, const char *format, va_li
 
 void pins_listen(void)
 {
-	libbpf_set_print(on_complaint);
+	libbpf_set_print(complaint_note);
 }
 
 /* ---- the directory */

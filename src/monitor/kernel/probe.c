@@ -21,15 +21,17 @@
 static const struct {
 	const char *structure, *member;
 	__u32 old;
-} offsets[GROUND_OFFSETS] = {
-#define OFFSET(name, structure, member, old) { #structure, #member, old },
+	size_t at; /* in struct kernel_offsets */
+} offset_rows[] = {
+#define OFFSET(name, structure, member, old)                                                       \
+	{ #structure, #member, old, offsetof(struct kernel_offsets, name) },
 #include "monitor/kernel/offsets.def"
 #undef OFFSET
 };
 
 /* ---- rights */
 
-static bool has_capability(unsigned capability)
+static bool capability_is_held(unsigned capability)
 {
 	unsigned long long effective = 0;
 	char line[128];
@@ -43,9 +45,9 @@ static bool has_capability(unsigned capability)
 	return effective >> capability & 1;
 }
 
-int ground_rights(char *problem, size_t size)
+int probe_rights(char *problem, size_t size)
 {
-	if (has_capability(CAP_SYS_ADMIN))
+	if (capability_is_held(CAP_SYS_ADMIN))
 		return 0;
 	snprintf(problem, size, "watching the kernel needs root (CAP_SYS_ADMIN)");
 	return -EPERM;
@@ -53,27 +55,27 @@ int ground_rights(char *problem, size_t size)
 
 /* ---- functions */
 
-static void function_note(struct ground_function *function, const char *module, __u64 address)
+static void function_note(struct probe_function *function, const char *module, __u64 address)
 {
 	function->address = address;
 	snprintf(function->module, sizeof(function->module), "%s", module[0] ? module : "vmlinux");
 }
 
-static void symbol_note(struct ground *ground, const char *name, const char *module, __u64 address)
+static void symbol_note(struct probe *probe, const char *name, const char *module, __u64 address)
 {
 	for (unsigned i = 0; i < MONITOR_HOOKS; i++)
 		if (!strcmp(name, monitor_hook_functions[i]))
-			function_note(&ground->hook[i], module, address);
+			function_note(&probe->hook[i], module, address);
 	if (!strcmp(name, "uverbs_fops"))
-		function_note(&ground->uverbs_fops[0], module, address);
+		function_note(&probe->uverbs_fops[0], module, address);
 	else if (!strcmp(name, "uverbs_mmap_fops"))
-		function_note(&ground->uverbs_fops[1], module, address);
+		function_note(&probe->uverbs_fops[1], module, address);
 	else if (!strcmp(name, "ucma_fops"))
-		function_note(&ground->ucm_fops, module, address);
+		function_note(&probe->ucm_fops, module, address);
 }
 
 /* "ffffffffc0526240 t NAME" or "... NAME<tab>[MODULE]" */
-static void symbol_parse(struct ground *ground, char *line)
+static void symbol_parse(struct probe *probe, char *line)
 {
 	enum { NAME_AT = 19 };
 	char *name = line + NAME_AT, *module, *end;
@@ -85,10 +87,10 @@ static void symbol_parse(struct ground *ground, char *line)
 	module = *end == '\t' ? end + 2 : end;
 	module[strcspn(module, "]\n")] = '\0';
 	*end = '\0';
-	symbol_note(ground, name, module, strtoull(line, NULL, 16));
+	symbol_note(probe, name, module, strtoull(line, NULL, 16));
 }
 
-static int symbols_read(struct ground *ground, char *problem, size_t size)
+static int symbols_read(struct probe *probe, char *problem, size_t size)
 {
 	FILE *symbols = fopen("/proc/kallsyms", "re");
 	char line[1024];
@@ -98,14 +100,14 @@ static int symbols_read(struct ground *ground, char *problem, size_t size)
 		return -errno;
 	}
 	while (fgets(line, sizeof(line), symbols))
-		symbol_parse(ground, line);
+		symbol_parse(probe, line);
 	fclose(symbols);
 	return 0;
 }
 
 /* ---- the kernel's file systems */
 
-int ground_file(const char *system, const char *mount_point, const char *name)
+int probe_file(const char *system, const char *mount_point, const char *name)
 {
 	char path[PATH_MAX];
 	int fd, context, mounted = -1;
@@ -131,7 +133,7 @@ int ground_file(const char *system, const char *mount_point, const char *name)
 /* ---- modules */
 
 /* Built outside the kernel's tree: its structures need not be those that are described. */
-static bool is_foreign(const char *module)
+static bool module_is_foreign(const char *module)
 {
 	char path[128], taint[32] = "";
 	FILE *file;
@@ -146,15 +148,15 @@ static bool is_foreign(const char *module)
 	return strchr(taint, 'O');
 }
 
-static const char *foreign_module(const struct ground *ground)
+static const char *module_find_foreign(const struct probe *probe)
 {
 	for (unsigned i = 0; i < MONITOR_HOOKS; i++)
-		if (ground->hook[i].address && is_foreign(ground->hook[i].module))
-			return ground->hook[i].module;
+		if (probe->hook[i].address && module_is_foreign(probe->hook[i].module))
+			return probe->hook[i].module;
 	return NULL;
 }
 
-__u64 ground_modules(void)
+__u64 probe_modules(void)
 {
 	__u64 hash = 14695981039346656037ull; /* FNV-1a */
 	char line[512], name[128], address[32];
@@ -199,15 +201,15 @@ static struct btf *types_of_kernel(const char *path)
 }
 
 /* Descriptions of the modules that our functions are in; none before 5.11. */
-static void types_of_modules(struct types *types, const struct ground *ground)
+static void types_of_modules(struct types *types, const struct probe *probe)
 {
 	for (unsigned i = 0; i < MONITOR_HOOKS; i++) {
-		const char *module = ground->hook[i].module;
+		const char *module = probe->hook[i].module;
 		struct btf *btf;
 		bool known = !module[0] || !strcmp(module, "vmlinux");
 
 		for (unsigned j = 0; j < i && !known; j++)
-			known = !strcmp(module, ground->hook[j].module);
+			known = !strcmp(module, probe->hook[j].module);
 		if (known)
 			continue;
 		btf = btf__load_module_btf(module, types->kernel);
@@ -276,11 +278,11 @@ static int member_offset(const struct types *types, const char *structure, const
 
 /* As the kernel was booted, "none voluntary (full) lazy"; or, if it has no choice, as it was
  * built. */
-static bool is_preempted(void)
+static bool kernel_is_preempted(void)
 {
 	char modes[64] = "";
 	struct utsname name;
-	int fd = ground_file("debugfs", "/sys/kernel/debug", "sched/preempt");
+	int fd = probe_file("debugfs", "/sys/kernel/debug", "sched/preempt");
 
 	if (fd >= 0) {
 		ssize_t length = read(fd, modes, sizeof(modes) - 1);
@@ -302,32 +304,32 @@ static bool kernel_is_5_10(void)
 
 /* Every offset from whoever describes it; 5.10's are known. Those of modules that are not
  * loaded may be missing: what needs them is not there either. */
-static int offsets_find(struct ground *ground, const struct types *types, char *problem,
-			size_t size)
+static int offsets_find(struct probe *probe, const struct types *types, char *problem, size_t size)
 {
-	for (unsigned i = 0; i < GROUND_OFFSETS; i++) {
-		int found = member_offset(types, offsets[i].structure, offsets[i].member);
+	const size_t last_needed = offsetof(struct kernel_offsets, bundle_context);
 
-		if (found < 0 && kernel_is_5_10())
-			found = (int)offsets[i].old;
-		if (found < 0 && i <= OFFSET_bundle_context) {
+	for (unsigned i = 0; i < sizeof(offset_rows) / sizeof(offset_rows[0]); i++) {
+		int found = member_offset(types, offset_rows[i].structure, offset_rows[i].member);
+		__u32 offset = found < 0 ? offset_rows[i].old : (__u32)found;
+
+		if (found < 0 && !kernel_is_5_10() && offset_rows[i].at <= last_needed) {
 			snprintf(problem, size,
 				 "nobody describes struct %s of this kernel's modules (no BTF of "
 				 "modules)",
-				 offsets[i].structure);
+				 offset_rows[i].structure);
 			return -ENOTSUP;
 		}
-		ground->offset[i] = found < 0 ? offsets[i].old : (__u32)found;
+		memcpy((char *)&probe->offsets + offset_rows[i].at, &offset, sizeof(offset));
 	}
 	return 0;
 }
 
 /* ---- the choice */
 
-static int try_kprobe(struct ground *ground, struct types *types, const struct ground_wish *wish,
-		      char *problem, size_t size)
+static int probe_kprobe(struct probe *probe, struct types *types,
+			const struct probe_options *options, char *problem, size_t size)
 {
-	const char *foreign = foreign_module(ground);
+	const char *foreign = module_find_foreign(probe);
 
 	if (foreign) {
 		snprintf(problem, size,
@@ -336,65 +338,66 @@ static int try_kprobe(struct ground *ground, struct types *types, const struct g
 			 foreign);
 		return -ENOTSUP;
 	}
-	types->kernel = types_of_kernel(wish->btf ? wish->btf : KERNEL_BTF "vmlinux");
-	ground->iterates = !wish->btf;
+	types->kernel = types_of_kernel(options->btf ? options->btf : KERNEL_BTF "vmlinux");
+	probe->iterates = !options->btf;
 	if (!types->kernel) {
-		snprintf(problem, size, "%s: %s", wish->btf ? wish->btf : KERNEL_BTF "vmlinux",
-			 errno == ENOENT && !wish->btf ?
+		snprintf(problem, size, "%s: %s",
+			 options->btf ? options->btf : KERNEL_BTF "vmlinux",
+			 errno == ENOENT && !options->btf ?
 				 "this kernel does not describe its types; name a file that does "
 				 "with --btf" :
 				 strerror(errno));
 		return -ENOTSUP;
 	}
-	if (!ground->hook[MONITOR_HOOK_commit].address ||
-	    !ground->hook[MONITOR_HOOK_destroy].address) {
+	if (!probe->hook[MONITOR_HOOK_commit].address ||
+	    !probe->hook[MONITOR_HOOK_destroy].address) {
 		snprintf(problem, size, "the kernel has no function %s",
-			 monitor_hook_functions[ground->hook[MONITOR_HOOK_commit].address ?
+			 monitor_hook_functions[probe->hook[MONITOR_HOOK_commit].address ?
 							MONITOR_HOOK_destroy :
 							MONITOR_HOOK_commit]);
 		return -ENOTSUP;
 	}
-	ground->allocates = type_among(types->kernel, 1, "bpf_mem_alloc", BTF_KIND_STRUCT);
-	ground->asks_compat =
+	probe->allocates = type_among(types->kernel, 1, "bpf_mem_alloc", BTF_KIND_STRUCT);
+	probe->asks_compat =
 		type_among(types->kernel, 1, "bpf_lsm_file_ioctl_compat", BTF_KIND_FUNC);
 	/* Before 6.14 (struct fprobe_hlist), the return of a function is skipped if too many
 	 * threads are in it, and that is not counted. */
-	ground->preempts = type_among(types->kernel, 1, "fprobe_hlist", BTF_KIND_STRUCT) &&
-			   is_preempted() && ground->hook[MONITOR_HOOK_uncharged].address &&
-			   ground->hook[MONITOR_HOOK_released].address;
-	types_of_modules(types, ground);
-	return offsets_find(ground, types, problem, size);
+	probe->preempts = type_among(types->kernel, 1, "fprobe_hlist", BTF_KIND_STRUCT) &&
+			  kernel_is_preempted() && probe->hook[MONITOR_HOOK_uncharged].address &&
+			  probe->hook[MONITOR_HOOK_released].address;
+	types_of_modules(types, probe);
+	return offsets_find(probe, types, problem, size);
 }
 
 /* After try_kprobe: everything that it needs, and more. */
-static int try_fentry(const struct ground *ground, const struct types *types,
-		      const struct ground_wish *wish, char *problem, size_t size)
+static int probe_fentry(const struct probe *probe, const struct types *types,
+			const struct probe_options *options, char *problem, size_t size)
 {
 	const struct btf *btf;
 
-	if (wish->btf) {
+	if (options->btf) {
 		snprintf(problem, size, "--btf describes types, but fentry needs the kernel's own");
 		return -ENOTSUP;
 	}
 	for (unsigned i = 0; i < MONITOR_HOOKS; i++)
-		if (ground->hook[i].address &&
+		if (probe->hook[i].address &&
 		    !type_find(types, monitor_hook_functions[i], BTF_KIND_FUNC, &btf)) {
 			snprintf(problem, size,
 				 "the kernel does not describe the function %s of %s",
-				 monitor_hook_functions[i], ground->hook[i].module);
+				 monitor_hook_functions[i], probe->hook[i].module);
 			return -ENOTSUP;
 		}
 	return 0;
 }
 
-int ground_survey(struct ground *ret_ground, const struct ground_wish *wish, char *problem,
-		  size_t size)
+int probe_kernel(struct probe *ret_probe, const struct probe_options *options, char *problem,
+		 size_t size)
 {
-	struct ground ground = { .mode = MONITOR_NONE };
+	struct probe probe = { .mode = MONITOR_NONE };
 	struct types types = { 0 };
 	int result;
 
-	result = symbols_read(&ground, problem, size);
+	result = symbols_read(&probe, problem, size);
 	if (result < 0)
 		return result;
 	if (access("/sys/class/infiniband_verbs", F_OK)) {
@@ -403,23 +406,23 @@ int ground_survey(struct ground *ret_ground, const struct ground_wish *wish, cha
 			"there is no RDMA here: the module ib_uverbs is not loaded (modprobe ib_uverbs)");
 		return -ENODEV;
 	}
-	if (wish->mode != MONITOR_NETLINK) {
-		result = try_kprobe(&ground, &types, wish, problem, size);
+	if (options->mode != MONITOR_NETLINK) {
+		result = probe_kprobe(&probe, &types, options, problem, size);
 		if (result == 0)
-			ground.mode = MONITOR_KPROBE;
-		if (result == 0 && wish->mode != MONITOR_KPROBE) {
-			result = try_fentry(&ground, &types, wish, problem, size);
+			probe.mode = MONITOR_KPROBE;
+		if (result == 0 && options->mode != MONITOR_KPROBE) {
+			result = probe_fentry(&probe, &types, options, problem, size);
 			if (result == 0)
-				ground.mode = MONITOR_FENTRY;
+				probe.mode = MONITOR_FENTRY;
 		}
 		types_close(&types);
-		if (result < 0 && wish->mode != MONITOR_NONE)
+		if (result < 0 && options->mode != MONITOR_NONE)
 			return result;
 		if (result < 0)
-			snprintf(ground.shortfall, sizeof(ground.shortfall), "%s", problem);
+			snprintf(probe.shortfall, sizeof(probe.shortfall), "%s", problem);
 	}
-	if (ground.mode == MONITOR_NONE)
-		ground.mode = MONITOR_NETLINK;
-	*ret_ground = ground;
+	if (probe.mode == MONITOR_NONE)
+		probe.mode = MONITOR_NETLINK;
+	*ret_probe = probe;
 	return 0;
 }

@@ -24,7 +24,7 @@ enum {
 	/* Of 7.x: regions of every sort by one method. */
 	UVERBS_7_METHOD_REG_MR = UVERBS_METHOD_REG_DMABUF_MR + 1,
 	UVERBS_7_ATTR_REG_MR_LENGTH = 5,
-	/* Flags of IB_USER_VERBS_CMD_REREG_MR are in no user header: the region gets other memory. */
+	/* Of IB_USER_VERBS_CMD_REREG_MR, a flag that is in no user header: other memory. */
 	UVERBS_REREG_TRANSLATION = 1,
 	/* Attributes of all methods that destroy: the handle, and the answer where there is one. */
 	UVERBS_DESTROY_HANDLE = UVERBS_ATTR_DESTROY_CQ_HANDLE,

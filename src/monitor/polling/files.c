@@ -60,7 +60,7 @@ static void files_temporary(const char *name, char ret_temporary[TEMPORARY])
 }
 
 int files_make(int directory, const char *name, size_t bytes, void **ret_memory,
-		     struct stat *ret_identity)
+	       struct stat *ret_identity)
 {
 	char temporary[TEMPORARY];
 	void *memory = MAP_FAILED;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/stat.h>
 
-/* Opens a directory, and makes it, with those above it, if need be. 0, or -errno with a sentence. */
+/* Opens a directory, and makes it with those above it if need be. 0, or -errno with a sentence. */
 int files_open(const char *path, int *ret_fd, char *problem, size_t size);
 
 /* Zeroed memory of a new file, which has a temporary name. 0 or -errno. */

@@ -101,7 +101,7 @@ static int attribute_next(struct bytes *left, struct attribute *ret_attribute)
 	return 1;
 }
 
-static int number_read(const struct attribute *attribute, __u64 *ret_number)
+static int attribute_number(const struct attribute *attribute, __u64 *ret_number)
 {
 	const char *at = attribute->value.at;
 	__u32 word;
@@ -121,10 +121,10 @@ static int number_read(const struct attribute *attribute, __u64 *ret_number)
 	return -EBADMSG;
 }
 
-static int word_read(const struct attribute *attribute, __u32 *ret_number)
+static int attribute_word(const struct attribute *attribute, __u32 *ret_number)
 {
 	__u64 number = 0;
-	int result = number_read(attribute, &number);
+	int result = attribute_number(attribute, &number);
 
 	if (result == 0)
 		*ret_number = (__u32)number;
@@ -133,7 +133,7 @@ static int word_read(const struct attribute *attribute, __u32 *ret_number)
 
 /* ---- objects */
 
-static int list_add(struct netlink_list *list, const struct netlink_object *object)
+static int objects_add(struct netlink_list *list, const struct netlink_object *object)
 {
 	if (list->count == list->room) {
 		size_t room = list->room ? 2 * list->room : 256;
@@ -170,21 +170,21 @@ static int entry_parse(const struct dump *dump, struct netlink_list *list,
 		if (attribute.type == RDMA_NLDEV_ATTR_RES_KERN_NAME) {
 			of_kernel = true;
 		} else if (attribute.type == RDMA_NLDEV_ATTR_RES_PID) {
-			result = word_read(&attribute, &object.pid);
+			result = attribute_word(&attribute, &object.pid);
 			known = true;
 		} else if (attribute.type == dump->number) {
-			result = word_read(&attribute, &object.number);
+			result = attribute_word(&attribute, &object.number);
 			known = true;
 		} else if (dump->size && attribute.type == dump->size) {
-			result = number_read(&attribute, &object.size);
+			result = attribute_number(&attribute, &object.size);
 			sized = true;
 		} else if (attribute.type == RDMA_NLDEV_ATTR_RES_PDN ||
 			   attribute.type == RDMA_NLDEV_ATTR_RES_CTXN) {
-			result = word_read(&attribute, &object.parent);
+			result = attribute_word(&attribute, &object.parent);
 			object.parent_counter =
 				attribute.type == RDMA_NLDEV_ATTR_RES_PDN ? KIND_pd : KIND_ctx;
 		} else if (attribute.type == RDMA_NLDEV_ATTR_RES_TYPE) {
-			result = word_read(&attribute, &object.subtype);
+			result = attribute_word(&attribute, &object.subtype);
 		}
 		if (result < 0)
 			return result;
@@ -194,7 +194,7 @@ static int entry_parse(const struct dump *dump, struct netlink_list *list,
 		return result;
 	if (!sized)
 		list->observed &= ~BIT(dump->size_counter);
-	return list_add(list, &object);
+	return objects_add(list, &object);
 }
 
 static int table_parse(const struct dump *dump, struct netlink_list *list,
@@ -225,7 +225,7 @@ static int message_parse(const struct dump *dump, struct netlink_list *list, str
 	while ((result = attribute_next(&left, &attribute)) > 0) {
 		result = 0;
 		if (attribute.type == RDMA_NLDEV_ATTR_DEV_INDEX) {
-			result = word_read(&attribute, &base.device);
+			result = attribute_word(&attribute, &base.device);
 		} else if (attribute.type == RDMA_NLDEV_ATTR_DEV_NAME) {
 			size_t length = strnlen(attribute.value.at, attribute.value.length);
 
@@ -243,13 +243,13 @@ static int message_parse(const struct dump *dump, struct netlink_list *list, str
 	}
 	if (result < 0 || dump->table)
 		return result;
-	return base.device == MONITOR_NO_DEVICE ? -EBADMSG : list_add(list, &base);
+	return base.device == MONITOR_NO_DEVICE ? -EBADMSG : objects_add(list, &base);
 }
 
 /* ---- datagrams */
 
 /* NLMSG_ERROR: the question was not accepted. */
-static int refusal(struct bytes body)
+static int dump_refused(struct bytes body)
 {
 	int error;
 
@@ -262,7 +262,7 @@ static int refusal(struct bytes body)
 }
 
 /* NLMSG_DONE: carries what went wrong on the way, such as a device that has gone. */
-static int ending(const struct netlink_dump *dump, struct bytes body)
+static int dump_ended(const struct netlink_dump *dump, struct bytes body)
 {
 	int error = 0;
 
@@ -300,9 +300,9 @@ int netlink_dump_parse(struct netlink_dump *dump, const void *bytes, size_t leng
 			continue;
 		dump->interrupted |= header.nlmsg_flags & NLM_F_DUMP_INTR;
 		if (header.nlmsg_type == NLMSG_DONE)
-			return ending(dump, body);
+			return dump_ended(dump, body);
 		if (header.nlmsg_type == NLMSG_ERROR)
-			return refusal(body);
+			return dump_refused(body);
 		if (header.nlmsg_type == RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, row->command))
 			result = message_parse(row, dump->list, body);
 		if (result < 0)
@@ -319,7 +319,7 @@ struct connection {
 	char *buffer; /* of DATAGRAM_BYTES */
 };
 
-static int question_send(const struct connection *connection, const struct dump *dump, __u32 device)
+static int netlink_ask(const struct connection *connection, const struct dump *dump, __u32 device)
 {
 	struct {
 		struct nlmsghdr header;
@@ -349,7 +349,7 @@ static int question_send(const struct connection *connection, const struct dump 
 }
 
 /* The next datagram of the kernel's own: its length, or -errno. */
-static ssize_t answer_receive(const struct connection *connection)
+static ssize_t netlink_receive(const struct connection *connection)
 {
 	struct sockaddr_nl sender = { 0 };
 	ssize_t length;
@@ -378,9 +378,9 @@ static int dump_read(struct connection *connection, const struct dump *dump, __u
 					       .sequence = ++connection->sequence };
 
 		list->count = before;
-		result = question_send(connection, dump, device);
+		result = netlink_ask(connection, dump, device);
 		while (result == NETLINK_MORE) {
-			ssize_t length = answer_receive(connection);
+			ssize_t length = netlink_receive(connection);
 
 			result = length < 0 ? (int)length :
 					      netlink_dump_parse(&answer, connection->buffer,
@@ -390,7 +390,7 @@ static int dump_read(struct connection *connection, const struct dump *dump, __u
 	return result;
 }
 
-static int connection_open(struct connection *ret_connection)
+static int netlink_connect(struct connection *ret_connection)
 {
 	struct connection connection = { .buffer = malloc(DATAGRAM_BYTES) };
 	struct timeval patience = { .tv_sec = TIMEOUT_SECONDS };
@@ -409,7 +409,7 @@ static int connection_open(struct connection *ret_connection)
 	return 0;
 }
 
-static int complain(int result, char *problem, size_t size)
+static int netlink_complain(int result, char *problem, size_t size)
 {
 	switch (result) {
 	case -EPROTONOSUPPORT:
@@ -436,10 +436,10 @@ int netlink_objects(struct netlink_list *list, char *problem, size_t size)
 {
 	struct netlink_list devices = { 0 };
 	struct connection connection = { .fd = -1 };
-	int result = connection_open(&connection);
+	int result = netlink_connect(&connection);
 
 	if (result < 0)
-		return complain(result, problem, size);
+		return netlink_complain(result, problem, size);
 	list->count = 0;
 	list->observed = 0;
 	for (unsigned i = 0; i < DUMPS; i++)
@@ -456,5 +456,5 @@ int netlink_objects(struct netlink_list *list, char *problem, size_t size)
 	netlink_list_free(&devices);
 	close(connection.fd);
 	free(connection.buffer);
-	return result < 0 ? complain(result, problem, size) : 0;
+	return result < 0 ? netlink_complain(result, problem, size) : 0;
 }

@@ -66,8 +66,8 @@ struct polling {
 /* ---- rows */
 
 /* Readers see it when row_settle has completed it. */
-static void row_take(struct polling *polling, __u32 number, const struct process *process,
-		     __u32 device, const char *device_name, __u32 nth)
+static void row_start(struct polling *polling, __u32 number, const struct process *process,
+		      __u32 device, const char *device_name, __u32 nth)
 {
 	struct monitor_row *row = &polling->rows[number];
 	char command[64] = "";
@@ -109,7 +109,7 @@ static __u32 row_of_nobody(struct polling *polling)
 	static const struct process nobody = { .uid = (__u32)-1 };
 
 	if (!polling->used[NOBODY])
-		row_take(polling, NOBODY, &nobody, MONITOR_NO_DEVICE, "", 0);
+		row_start(polling, NOBODY, &nobody, MONITOR_NO_DEVICE, "", 0);
 	return NOBODY;
 }
 
@@ -133,12 +133,12 @@ static __u32 row_of_process(struct polling *polling, const struct process *proce
 	}
 	if (free_row == MONITOR_ROWS)
 		return row_of_nobody(polling);
-	row_take(polling, free_row, process, object->device, object->device_name, nth);
+	row_start(polling, free_row, process, object->device, object->device_name, nth);
 	return free_row;
 }
 
 /* hint: the row that it was in, or that of its parent; NOBODY: none. */
-static __u32 row_of(struct polling *polling, const struct netlink_object *object, __u32 hint)
+static __u32 row_of_object(struct polling *polling, const struct netlink_object *object, __u32 hint)
 {
 	struct process process;
 	struct seat *seat;
@@ -283,7 +283,7 @@ static void objects_place(struct polling *polling, const struct netlink_object *
 			here.row = known->row;
 		if (here.row == NOBODY)
 			here.row = row_of_parent(polling->next, placed, object);
-		here.row = row_of(polling, object, here.row);
+		here.row = row_of_object(polling, object, here.row);
 		sum_add(&polling->sums[here.row], object);
 		polling->next[placed++] = here;
 	}
@@ -325,7 +325,7 @@ int polling_update(struct polling *polling, struct netlink_object *objects, size
 	return 0;
 }
 
-static bool is_current(const struct polling *polling)
+static bool polling_is_current(const struct polling *polling)
 {
 	struct stat there;
 
@@ -337,7 +337,7 @@ int polling_step(struct polling *polling, char *problem, size_t size)
 {
 	int result;
 
-	if (!is_current(polling)) {
+	if (!polling_is_current(polling)) {
 		snprintf(problem, size,
 			 "another rdma_monitor has taken over, or the files are gone");
 		return -ESTALE;
@@ -354,12 +354,7 @@ int polling_step(struct polling *polling, char *problem, size_t size)
 
 /* ---- opening and closing */
 
-static size_t rows_bytes(void)
-{
-	return MONITOR_ROWS * sizeof(struct monitor_row);
-}
-
-static void head_fill(struct monitor_head *head)
+static void polling_head_fill(struct monitor_head *head)
 {
 	head->magic = MONITOR_MAGIC;
 	head->version = MONITOR_VERSION;
@@ -388,15 +383,16 @@ int polling_open(struct polling **ret_polling, const char *directory, char *prob
 	result = files_open(directory, &polling->directory, problem, size);
 	if (result < 0)
 		goto out;
-	result = files_make(polling->directory, "rows", rows_bytes(), &memory, &rows_identity);
+	result =
+		files_make(polling->directory, "rows", MONITOR_ROWS_BYTES, &memory, &rows_identity);
 	if (result == 0) {
 		polling->rows = memory;
 		result = files_make(polling->directory, "head", sizeof(*polling->head), &memory,
-				   &polling->identity);
+				    &polling->identity);
 	}
 	if (result == 0) {
 		polling->head = memory;
-		head_fill(polling->head);
+		polling_head_fill(polling->head);
 		/* Readers look for the head first. */
 		result = files_name(polling->directory, "rows");
 	}
@@ -419,14 +415,14 @@ out:
 
 void polling_close(struct polling *polling, bool remove)
 {
-	if (remove && is_current(polling)) {
+	if (remove && polling_is_current(polling)) {
 		unlinkat(polling->directory, "head", 0);
 		unlinkat(polling->directory, "rows", 0);
 	}
 	if (polling->head)
 		munmap(polling->head, sizeof(*polling->head));
 	if (polling->rows)
-		munmap(polling->rows, rows_bytes());
+		munmap(polling->rows, MONITOR_ROWS_BYTES);
 	if (polling->directory >= 0)
 		close(polling->directory);
 	netlink_list_free(&polling->list);

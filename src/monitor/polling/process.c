@@ -13,7 +13,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-static bool proc_read(__u32 pid, const char *name, char *text, size_t size)
+static bool process_read(__u32 pid, const char *name, char *text, size_t size)
 {
 	char path[64];
 	ssize_t length;
@@ -30,13 +30,13 @@ static bool proc_read(__u32 pid, const char *name, char *text, size_t size)
 }
 
 /* When it started; *ret_ended: a zombie without threads, which holds no descriptors. */
-static bool start_read(__u32 pid, __u64 *ret_ns, bool *ret_ended)
+static bool process_start_read(__u32 pid, __u64 *ret_ns, bool *ret_ended)
 {
 	char text[1024], *at;
 	unsigned long long threads = 0, ticks = 0;
 	char state;
 
-	if (!proc_read(pid, "stat", text, sizeof(text)))
+	if (!process_read(pid, "stat", text, sizeof(text)))
 		return false;
 	at = strrchr(text, ')'); /* the name before it may hold anything */
 	if (!at || at[1] != ' ')
@@ -53,7 +53,7 @@ static bool start_read(__u32 pid, __u64 *ret_ns, bool *ret_ended)
 	return *at == ' ';
 }
 
-static __u32 status_number(const char *text, const char *label, __u32 otherwise)
+static __u32 process_status_number(const char *text, const char *label, __u32 otherwise)
 {
 	const char *line = strstr(text, label);
 
@@ -67,11 +67,11 @@ bool process_of(__u32 task, struct process *ret_process)
 	bool ended;
 
 	*ret_process = (struct process){ .pid = task, .uid = (__u32)-1 };
-	if (!proc_read(task, "status", text, sizeof(text)))
+	if (!process_read(task, "status", text, sizeof(text)))
 		return false;
-	ret_process->pid = status_number(text, "\nTgid:", task);
-	ret_process->uid = status_number(text, "\nUid:", (__u32)-1);
-	return start_read(ret_process->pid, &ret_process->start_ns, &ended);
+	ret_process->pid = process_status_number(text, "\nTgid:", task);
+	ret_process->uid = process_status_number(text, "\nUid:", (__u32)-1);
+	return process_start_read(ret_process->pid, &ret_process->start_ns, &ended);
 }
 
 bool process_has_ended(__u32 pid, __u64 start_ns)
@@ -81,7 +81,7 @@ bool process_has_ended(__u32 pid, __u64 start_ns)
 
 	if (kill((pid_t)pid, 0) && errno == ESRCH)
 		return true;
-	if (!start_ns || !start_read(pid, &start, &ended))
+	if (!start_ns || !process_start_read(pid, &start, &ended))
 		return false;
 	return ended || start != start_ns;
 }
@@ -94,7 +94,7 @@ __u64 process_cgroup(__u32 pid)
 	struct statfs where;
 	struct stat group;
 
-	if (!proc_read(pid, "cgroup", text, sizeof(text)))
+	if (!process_read(pid, "cgroup", text, sizeof(text)))
 		return 0;
 	line = !strncmp(text, "0::", 3) ? text : strstr(text, "\n0::");
 	if (!line)
@@ -117,7 +117,7 @@ __u64 process_cgroup(__u32 pid)
 
 void process_command(__u32 pid, char *ret_command, size_t size)
 {
-	if (!pid || !proc_read(pid, "comm", ret_command, size))
+	if (!pid || !process_read(pid, "comm", ret_command, size))
 		ret_command[0] = '\0';
 	*strchrnul(ret_command, '\n') = '\0';
 }

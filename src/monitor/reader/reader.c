@@ -51,7 +51,7 @@ const char *const monitor_hook_functions[MONITOR_HOOKS] = {
 #undef HOOK
 };
 
-static int map_open(const char *path)
+static int reader_map_open(const char *path)
 {
 	union bpf_attr attr;
 	int fd;
@@ -65,7 +65,7 @@ static int map_open(const char *path)
 }
 
 /* Read-only memory of what lies there: a pinned map, or a file of the same layout. */
-static const void *memory(const char *directory, const char *name, size_t bytes, int *ret_error)
+static const void *reader_map(const char *directory, const char *name, size_t bytes, int *ret_error)
 {
 	char path[PATH_MAX];
 	struct statfs where;
@@ -79,7 +79,7 @@ static const void *memory(const char *directory, const char *name, size_t bytes,
 		return NULL;
 	}
 	if (where.f_type == BPF_FS_MAGIC)
-		fd = map_open(path);
+		fd = reader_map_open(path);
 	else if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
 		fd = -errno;
 	*ret_error = fd;
@@ -95,11 +95,6 @@ static const void *memory(const char *directory, const char *name, size_t bytes,
 	return found == MAP_FAILED ? NULL : found;
 }
 
-static size_t rows_bytes(void)
-{
-	return MONITOR_ROWS * sizeof(struct monitor_row);
-}
-
 int monitor_reader_open(struct monitor_reader *ret_reader, const char *directory, char *problem,
 			size_t size)
 {
@@ -107,7 +102,7 @@ int monitor_reader_open(struct monitor_reader *ret_reader, const char *directory
 	struct monitor_reader reader;
 	int result;
 
-	head = memory(directory, "head", sizeof(*head), &result);
+	head = reader_map(directory, "head", sizeof(*head), &result);
 	if (!head) {
 		snprintf(problem, size,
 			 result == -ENOENT ? "%s: no rdma_monitor is loaded" : "%s/head: %s",
@@ -128,7 +123,7 @@ int monitor_reader_open(struct monitor_reader *ret_reader, const char *directory
 		return -EPROTO;
 	}
 	reader.head = head;
-	reader.rows = memory(directory, "rows", rows_bytes(), &result);
+	reader.rows = reader_map(directory, "rows", MONITOR_ROWS_BYTES, &result);
 	if (!reader.rows) {
 		snprintf(problem, size, "%s/rows: %s", directory, strerror(-result));
 		munmap((void *)head, sizeof(*head));
@@ -141,7 +136,7 @@ int monitor_reader_open(struct monitor_reader *ret_reader, const char *directory
 void monitor_reader_close(struct monitor_reader *reader)
 {
 	munmap((void *)reader->head, sizeof(*reader->head));
-	munmap((void *)reader->rows, rows_bytes());
+	munmap((void *)reader->rows, MONITOR_ROWS_BYTES);
 }
 
 /* Each load has a number of its own. */
@@ -151,7 +146,7 @@ bool monitor_reader_is_current(const struct monitor_reader *reader, const char *
 	bool same;
 	int result;
 
-	now = memory(directory, "head", sizeof(*now), &result);
+	now = reader_map(directory, "head", sizeof(*now), &result);
 	if (!now)
 		return false;
 	same = now->load == reader->head->load;

@@ -54,6 +54,7 @@ struct monitor_row {
 	__u64 gone[MONITOR_COUNTERS];
 };
 #define MONITOR_NO_DEVICE 0xffffffffu
+#define MONITOR_ROWS_BYTES (MONITOR_ROWS * sizeof(struct monitor_row)) /* of the map rows */
 
 enum monitor_hook {
 #define HOOK(name, function, counters) MONITOR_HOOK_##name,

@@ -20,7 +20,7 @@ enum {
 };
 
 struct keeper {
-	struct loader_wish wish;
+	struct loader_options options;
 	struct loader *loader;
 	struct guard_loader *guard; /* NULL: there can be none */
 	int lock;
@@ -29,7 +29,7 @@ struct keeper {
 /* With the lock on changes held. */
 static int keeper_load(struct keeper *keeper, char *problem, size_t size)
 {
-	const struct loader_wish *wish = &keeper->wish;
+	const struct loader_options *options = &keeper->options;
 	int result;
 
 	keeper->lock = lockfile_take(LOCKFILE_KEEPER, LOCK_EX | LOCK_NB);
@@ -38,18 +38,18 @@ static int keeper_load(struct keeper *keeper, char *problem, size_t size)
 	if (keeper->lock < 0)
 		return pins_fail(keeper->lock, problem, size, LOCKFILE_KEEPER ": %s",
 				 strerror(-keeper->lock));
-	result = loader_open(&keeper->loader, wish, problem, size);
+	result = loader_open(&keeper->loader, options, problem, size);
 	if (result < 0)
 		return result;
 	/* Counting goes on without a guard. */
 	problem[0] = '\0';
-	if (loader_ground(keeper->loader)->mode == MONITOR_FENTRY)
-		guard_loader_open(&keeper->guard, wish->directory,
-			      wish->tables ? wish->tables : pins_places(), problem, size);
+	if (loader_probe(keeper->loader)->mode == MONITOR_FENTRY)
+		guard_loader_open(&keeper->guard, options->directory,
+				  options->tables ? options->tables : pins_places(), problem, size);
 	return 0;
 }
 
-int keeper_start(struct keeper **ret_keeper, const struct loader_wish *wish, char *problem,
+int keeper_start(struct keeper **ret_keeper, const struct loader_options *options, char *problem,
 		 size_t size)
 {
 	struct keeper *keeper = calloc(1, sizeof(*keeper));
@@ -58,9 +58,9 @@ int keeper_start(struct keeper **ret_keeper, const struct loader_wish *wish, cha
 	if (!keeper)
 		return pins_fail(-ENOMEM, problem, size, "no memory");
 	pins_listen();
-	keeper->wish = *wish;
+	keeper->options = *options;
 	keeper->lock = -1;
-	result = ground_rights(problem, size);
+	result = probe_rights(problem, size);
 	if (result == 0) {
 		change = lockfile_take(LOCKFILE_CHANGE, LOCK_EX);
 		result = change < 0 ? pins_fail(change, problem, size, LOCKFILE_CHANGE ": %s",
@@ -76,9 +76,9 @@ int keeper_start(struct keeper **ret_keeper, const struct loader_wish *wish, cha
 	return result;
 }
 
-const struct ground *keeper_ground(const struct keeper *keeper)
+const struct probe *keeper_probe(const struct keeper *keeper)
 {
-	return loader_ground(keeper->loader);
+	return loader_probe(keeper->loader);
 }
 
 int keeper_tend(struct keeper *keeper, char *problem, size_t size)
@@ -88,8 +88,8 @@ int keeper_tend(struct keeper *keeper, char *problem, size_t size)
 	if (result < 0 || !keeper->guard)
 		return result;
 	lock = lockfile_take(LOCKFILE_CHANGE, LOCK_EX);
-	if (pins_is_bpf(keeper->wish.directory) && /* nobody has taken everything out by now */
-	    guard_loader_tend(keeper->guard, &keeper->wish.ground))
+	if (pins_is_bpf(keeper->options.directory) && /* nobody has taken everything out by now */
+	    guard_loader_tend(keeper->guard, &keeper->options.probe))
 		loader_attached(keeper->loader);
 	if (lock >= 0)
 		close(lock);

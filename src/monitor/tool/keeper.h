@@ -19,11 +19,11 @@ struct keeper;
  * sentence.
  */
 enum { KEEPER_OTHER = 1 };
-int keeper_start(struct keeper **ret_keeper, const struct loader_wish *wish, char *problem,
+int keeper_start(struct keeper **ret_keeper, const struct loader_options *options, char *problem,
 		 size_t size);
 
 /* What it stands on. */
-const struct ground *keeper_ground(const struct keeper *keeper);
+const struct probe *keeper_probe(const struct keeper *keeper);
 
 /* To be called a few times a second. -ENOENT when somebody unloaded everything. */
 int keeper_tend(struct keeper *keeper, char *problem, size_t size);

@@ -24,7 +24,7 @@ enum {
 	EXIT_USAGE = 2,
 	TEND_MS = 200,
 	EVENTS_MS = 100,
-	TABLES_LEAST = 64, /* places */
+	TABLES_LEAST = 64,   /* places */
 	EVENTS_WANTED_S = 3, /* a reader of the ring that is gone is forgotten so soon */
 	PROBLEM = 768,
 };
@@ -36,7 +36,7 @@ struct options {
 	bool json;
 	enum view_by by;
 	double interval;
-	struct loader_wish wish;
+	struct loader_options load;
 };
 
 static const char usage[] =
@@ -60,7 +60,7 @@ static void wait_ms(unsigned ms)
 		nanosleep(&time, NULL);
 }
 
-static double seconds(void)
+static double boot_seconds(void)
 {
 	struct timespec now;
 
@@ -71,7 +71,7 @@ static double seconds(void)
 /* ---- options */
 
 /* The number of a name in a list; -1. */
-static int choose(const char *const *names, int count, const char *name)
+static int option_choose(const char *const *names, int count, const char *name)
 {
 	for (int i = 0; i < count; i++)
 		if (!strcmp(names[i], name))
@@ -79,13 +79,13 @@ static int choose(const char *const *names, int count, const char *name)
 	return -1;
 }
 
-static int wrong(const char *option, const char *value)
+static int option_wrong(const char *option, const char *value)
 {
 	fprintf(stderr, "rdma_monitor: --%s: '%s' is none of its values\n%s", option, value, usage);
 	return EXIT_USAGE;
 }
 
-static int parse_options(int argc, char **argv, struct options *options)
+static int options_parse(int argc, char **argv, struct options *options)
 {
 	static const struct option longs[] = {
 		{ "once", no_argument, NULL, '1' },
@@ -122,31 +122,31 @@ static int parse_options(int argc, char **argv, struct options *options)
 			options->json = true;
 			break;
 		case 'b':
-			value = choose(view_by_names, VIEW_BYS, optarg);
+			value = option_choose(view_by_names, VIEW_BYS, optarg);
 			if (value < 0)
-				return wrong("by", optarg);
+				return option_wrong("by", optarg);
 			options->by = (enum view_by)value;
 			break;
 		case 'i':
 			options->interval = strtod(optarg, &end);
 			if (*end || end == optarg || !(options->interval >= 0.1) ||
 			    !(options->interval <= 86400))
-				return wrong("interval", optarg);
+				return option_wrong("interval", optarg);
 			break;
 		case 'H':
-			value = choose(modes, sizeof(modes) / sizeof(modes[0]), optarg);
+			value = option_choose(modes, sizeof(modes) / sizeof(modes[0]), optarg);
 			if (value < 0)
-				return wrong("hooks", optarg);
-			options->wish.ground.mode = (enum monitor_mode)value;
+				return option_wrong("hooks", optarg);
+			options->load.probe.mode = (enum monitor_mode)value;
 			break;
 		case 'B':
-			options->wish.ground.btf = optarg;
+			options->load.probe.btf = optarg;
 			break;
 		case 'T':
 			value = atoi(optarg);
 			if (value < TABLES_LEAST)
-				return wrong("tables", optarg);
-			options->wish.tables = (unsigned)value;
+				return option_wrong("tables", optarg);
+			options->load.tables = (unsigned)value;
 			break;
 		case 'h':
 			fputs(usage, stdout);
@@ -194,10 +194,10 @@ static void watch_stop(struct watch *watch)
 
 static int watch_start(struct watch *watch, char *problem, size_t size)
 {
-	int result = keeper_start(&watch->keeper, &watch->options->wish, problem, size);
-	const struct ground *ground;
+	int result = keeper_start(&watch->keeper, &watch->options->load, problem, size);
+	const struct probe *probe;
 
-	watch->asked = seconds();
+	watch->asked = boot_seconds();
 	if (result == KEEPER_OTHER)
 		return 0;
 	if (result < 0)
@@ -205,11 +205,11 @@ static int watch_start(struct watch *watch, char *problem, size_t size)
 	if (problem[0])
 		fprintf(stderr, "rdma_monitor: there is no guard: %s\n", problem);
 	problem[0] = '\0';
-	ground = keeper_ground(watch->keeper); /* not surveyed when all was there already */
-	if (ground->shortfall[0])
+	probe = keeper_probe(watch->keeper); /* not surveyed when all was there already */
+	if (probe->shortfall[0])
 		fprintf(stderr, "rdma_monitor: watching by %s, since %s\n",
-			monitor_mode_names[ground->mode], ground->shortfall);
-	if (ground->mode != MONITOR_NETLINK)
+			monitor_mode_names[probe->mode], probe->shortfall);
+	if (probe->mode != MONITOR_NETLINK)
 		return 0;
 	result = polling_open(&watch->polling, getenv(MONITOR_VARIABLE), problem, size);
 	return result < 0 ? result : polling_step(watch->polling, problem, size);
@@ -219,13 +219,13 @@ static int watch_start(struct watch *watch, char *problem, size_t size)
 static int watch_tend(struct watch *watch, char *problem, size_t size)
 {
 	if (watch->polling || !watch->keeper) {
-		if (seconds() - watch->asked < 1)
+		if (boot_seconds() - watch->asked < 1)
 			return 0;
-		watch->asked = seconds();
+		watch->asked = boot_seconds();
 		if (watch->polling)
 			return polling_step(watch->polling, problem, size);
 		/* A viewer: unless what it shows was taken away, see whether it has to care. */
-		if (access(watch->options->wish.directory, F_OK))
+		if (access(watch->options->load.directory, F_OK))
 			return -ENOENT;
 		return watch_start(watch, problem, size);
 	}
@@ -234,16 +234,16 @@ static int watch_tend(struct watch *watch, char *problem, size_t size)
 
 /* ---- jobs */
 
-static int show(const struct options *options, struct watch *watch,
-		const struct monitor_reader *reader, char *problem, size_t size)
+static int job_show(const struct options *options, struct watch *watch,
+		    const struct monitor_reader *reader, char *problem, size_t size)
 {
 	bool screen = options->job == JOB_SHOW && isatty(STDOUT_FILENO) && !options->json;
 	struct view *view = view_new(options->by);
-	double next = seconds();
+	double next = boot_seconds();
 	int result = view ? 0 : -ENOMEM;
 
 	while (!stopped && result == 0) {
-		if (options->job != JOB_KEEP && seconds() >= next) {
+		if (options->job != JOB_KEEP && boot_seconds() >= next) {
 			next += options->interval;
 			result = view_refresh(view, reader);
 			if (screen)
@@ -279,10 +279,10 @@ static int pinned_open(const char *directory, const char *name, char *problem, s
 	return fd;
 }
 
-static int objects(const struct options *options, const struct monitor_reader *reader,
-		   char *problem, size_t size)
+static int job_objects(const struct options *options, const struct monitor_reader *reader,
+		       char *problem, size_t size)
 {
-	int fd = pinned_open(options->wish.directory, "objects", problem, size);
+	int fd = pinned_open(options->load.directory, "objects", problem, size);
 	struct monitor_object object;
 	__u64 address, *before = NULL, last;
 
@@ -301,7 +301,7 @@ static int objects(const struct options *options, const struct monitor_reader *r
 	return 0;
 }
 
-static int on_event(void *closure, void *data, size_t size)
+static int event_print(void *closure, void *data, size_t size)
 {
 	const struct options *options = closure;
 
@@ -310,16 +310,17 @@ static int on_event(void *closure, void *data, size_t size)
 	return stopped ? -EINTR : 0;
 }
 
-static int on_old_event(void *closure, void *data, size_t size)
+static int event_skip(void *closure, void *data, size_t size)
 {
 	return 0;
 }
 
-static int events(const struct options *options, struct watch *watch, char *problem, size_t size)
+static int job_events(const struct options *options, struct watch *watch, char *problem,
+		      size_t size)
 {
-	int head_fd = pinned_open(options->wish.directory, "head", problem, size);
+	int head_fd = pinned_open(options->load.directory, "head", problem, size);
 	int ring_fd = head_fd < 0 ? head_fd :
-				    pinned_open(options->wish.directory, "events", problem, size);
+				    pinned_open(options->load.directory, "events", problem, size);
 	struct ring_buffer *old = NULL, *ring = NULL;
 	struct monitor_head *head = MAP_FAILED;
 	int result = ring_fd < 0 ? ring_fd : 0;
@@ -327,8 +328,8 @@ static int events(const struct options *options, struct watch *watch, char *prob
 
 	if (result == 0) {
 		head = mmap(NULL, sizeof(*head), PROT_READ | PROT_WRITE, MAP_SHARED, head_fd, 0);
-		old = ring_buffer__new(ring_fd, on_old_event, NULL, NULL);
-		ring = ring_buffer__new(ring_fd, on_event, (void *)options, NULL);
+		old = ring_buffer__new(ring_fd, event_skip, NULL, NULL);
+		ring = ring_buffer__new(ring_fd, event_print, (void *)options, NULL);
 		if (head == MAP_FAILED || !old || !ring) {
 			result = -errno;
 			snprintf(problem, size, "the ring of events: %s", strerror(errno));
@@ -338,7 +339,7 @@ static int events(const struct options *options, struct watch *watch, char *prob
 		dropped = head->dropped;
 	}
 	while (!stopped && result >= 0) {
-		head->events_until = (__u64)((seconds() + EVENTS_WANTED_S) * 1e9);
+		head->events_until = (__u64)((boot_seconds() + EVENTS_WANTED_S) * 1e9);
 		result = ring_buffer__consume(ring);
 		fflush(stdout);
 		if (ferror(stdout))
@@ -368,7 +369,7 @@ out:
 	return result;
 }
 
-static int work(const struct options *options, struct watch *watch, char *problem, size_t size)
+static int job_run(const struct options *options, struct watch *watch, char *problem, size_t size)
 {
 	struct monitor_reader reader;
 	int result = watch_start(watch, problem, size);
@@ -383,11 +384,11 @@ static int work(const struct options *options, struct watch *watch, char *proble
 	if (result < 0)
 		return result;
 	if (options->job == JOB_EVENTS)
-		result = events(options, watch, problem, size);
+		result = job_events(options, watch, problem, size);
 	else if (options->job == JOB_OBJECTS)
-		result = objects(options, &reader, problem, size);
+		result = job_objects(options, &reader, problem, size);
 	else
-		result = show(options, watch, &reader, problem, size);
+		result = job_show(options, watch, &reader, problem, size);
 	monitor_reader_close(&reader);
 	return result;
 }
@@ -399,18 +400,18 @@ int main(int argc, char **argv)
 	struct watch watch = { .options = &options };
 	char problem[PROBLEM] = "";
 	const char *named = getenv(MONITOR_VARIABLE);
-	int result = parse_options(argc, argv, &options);
+	int result = options_parse(argc, argv, &options);
 
 	if (result)
 		return result;
-	options.wish.directory = named && named[0] ? named : MONITOR_DIRECTORY;
+	options.load.directory = named && named[0] ? named : MONITOR_DIRECTORY;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	if (options.job == JOB_UNLOAD) {
-		result = keeper_unload(options.wish.directory, problem, sizeof(problem));
+		result = keeper_unload(options.load.directory, problem, sizeof(problem));
 	} else {
-		result = work(&options, &watch, problem, sizeof(problem));
+		result = job_run(&options, &watch, problem, sizeof(problem));
 		watch_stop(&watch);
 	}
 	if (result < 0 && result != -EPIPE)
