@@ -19,8 +19,8 @@ fail() {
 # (proto sees the kinds of ledger, which asks by proto, and so does monitor; collector sees
 # how the monitor's counts are read and its guard is told; cli sees the kinds and, for one
 # command, the reader of policy files)
-declare -A may=([base]="" [proto]="ledger" [ledger]="proto" [intercept]="ledger" [monitor]="ledger"
-	[collector]="ledger proto monitor" [cli]="ledger proto collector")
+declare -A may=([base]="" [output]="" [proto]="ledger" [ledger]="proto" [intercept]="ledger"
+	[monitor]="ledger output" [collector]="ledger proto monitor" [cli]="ledger proto collector output")
 declare -A sees=([proto/ledger]="kinds" [monitor/ledger]="kinds"
 	[collector/monitor]="\(reader/\(reader\|rows\)\|guard/guard_\(maps\|rows\)\)" [cli/ledger]="\(kinds\|ledger\)"
 	[cli/collector]="policy")
@@ -66,6 +66,16 @@ for part in "${!may_in[@]}"; do
 		esac
 	done < <(grep -rnE "#include \"$room/" "src/$part")
 done
+# (of the monitor, only the tool prints; and only the output knows the library that writes JSON)
+while IFS=: read -r file _; do
+	case $file in
+	src/output/* | src/cli/* | src/monitor/tool/*) ;;
+	*) fail "$file includes output/, but is no program that people call" ;;
+	esac
+done < <(grep -rnE '#include "output/' src)
+while IFS=: read -r file _; do
+	[ "$file" = src/output/json.h ] || fail "$file includes <jansson.h>: only src/output/json.h may"
+done < <(grep -rn '#include <jansson' src)
 for part in src/*/*/; do
 	part=${part#src/}
 	[ -v "may_in[${part%/}]" ] || fail "no rule for the sub-room src/$part"

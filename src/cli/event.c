@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "cli/collector.h"
-#include "cli/page.h"
 #include "cli/vocabulary.h"
+#include "output/page.h"
 
 static const struct event_type {
 	const char *name;

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "cli/collector.h"
-#include "cli/form.h"
-#include "cli/page.h"
 #include "collector/policy.h"
+#include "output/form.h"
+#include "output/page.h"
 
 struct verdict {
 	const char *file;
@@ -31,7 +31,7 @@ static const struct column verdict_columns[] = {
 
 static struct verdict verdict_on(const char *file)
 {
-	struct policy *policy = cli_memory(policy_new());
+	struct policy *policy = memory_need(policy_new());
 	struct verdict verdict = { .file = file };
 	int result = policy_read(policy, file, verdict.problem);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Tables, records and JSON from rows and their columns; see table.h. */
-#include "cli/table.h"
+#include "output/table.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
-#include "cli/form.h"
+#include "output/form.h"
+#include "output/memory.h"
 
 enum { GAP = 2 }; /* between columns */
 
@@ -18,7 +18,7 @@ void *list_add(struct list *list)
 {
 	/* Room is doubled whenever the count has reached a power of two. */
 	if ((list->count & (list->count - 1)) == 0)
-		list->row = cli_memory(
+		list->row = memory_need(
 			reallocarray(list->row, list->count ? 2 * list->count : 1, list->size));
 	list->count++;
 	return memset(list_at(list, list->count - 1), 0, list->size);
@@ -63,8 +63,8 @@ static struct grid grid_make(const struct column *columns, const void *rows, siz
 	for (; !is_end(columns); columns++)
 		if (columns->title)
 			*(struct column *)list_add(&grid.columns) = *columns;
-	cell = grid.cells = cli_memory(calloc(count * grid.columns.count + 1, sizeof(*cell)));
-	grid.widths = cli_memory(calloc(grid.columns.count + 1, sizeof(*grid.widths)));
+	cell = grid.cells = memory_need(calloc(count * grid.columns.count + 1, sizeof(*cell)));
+	grid.widths = memory_need(calloc(grid.columns.count + 1, sizeof(*grid.widths)));
 	for (size_t row = 0; row < count; row++)
 		for (size_t i = 0; i < grid.columns.count; i++) {
 			const struct column *column = list_at(&grid.columns, i);
@@ -138,7 +138,7 @@ static void print_line(const struct screen *screen, const struct grid *grid,
 
 static void print_titles(const struct screen *screen, const struct grid *grid)
 {
-	struct cell *cells = cli_memory(calloc(grid->columns.count + 1, sizeof(*cells)));
+	struct cell *cells = memory_need(calloc(grid->columns.count + 1, sizeof(*cells)));
 	bool any = false;
 
 	for (size_t i = 0; i < grid->columns.count; i++) {
@@ -225,7 +225,7 @@ void table_print_record(const struct screen *screen, const struct column *column
 
 json_t *table_json_record(const struct column *columns, const void *row)
 {
-	json_t *object = cli_memory(json_object());
+	json_t *object = memory_need(json_object());
 
 	for (; !is_end(columns); columns++) {
 		const char *field = (const char *)row + columns->offset;
@@ -239,7 +239,7 @@ json_t *table_json_record(const struct column *columns, const void *row)
 
 json_t *table_json(const struct column *columns, const struct list *rows)
 {
-	json_t *array = cli_memory(json_array());
+	json_t *array = memory_need(json_array());
 
 	for (size_t row = 0; row < rows->count; row++)
 		json_array_append_new(array, table_json_record(columns, list_at(rows, row)));

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The answer of a subcommand: a sequence of parts that is printed as text as it
+ * The answer of a program: a sequence of parts that is printed as text as it
  * grows, or becomes one JSON document whose members are the parts with a key.
  */
-#ifndef CLI_PAGE_H
-#define CLI_PAGE_H
+#ifndef OUTPUT_PAGE_H
+#define OUTPUT_PAGE_H
 
-#include <jansson.h>
 #include <stdbool.h>
 
-#include "cli/table.h"
-
-struct cli;
+#include "output/table.h"
 
 struct page {
 	const struct screen *screen;
@@ -19,7 +16,7 @@ struct page {
 	bool begun;	  /* some text is there */
 };
 
-void page_begin(struct page *page, const struct cli *cli);
+void page_open(struct page *page, const struct screen *screen, bool json);
 
 /* A part with the key NULL is for people only. */
 void page_table(struct page *page, const char *key, const struct column *columns,
@@ -31,10 +28,13 @@ void page_sentence(struct page *page, const char *key, const char *format, ...)
 /* A part that is for programs only; takes the reference. */
 void page_json(struct page *page, const char *key, json_t *value);
 
-/* CLI_OK, for the caller to return. */
+/* 0, for the caller to return. */
 int page_end(struct page *page);
 
-/* One JSON value on a line of its own; takes the reference. */
+/* One JSON value on a line of its own, in ASCII; takes the reference. */
 void page_json_line(json_t *value);
+
+/* {"error": sentence}, on such a line. */
+void page_json_error(const char *sentence);
 
 #endif

@@ -4,12 +4,13 @@
  * people, the list "title value" for a single row, and JSON; so each field is
  * written down once. Knows forms, not what the rows are about.
  */
-#ifndef CLI_TABLE_H
-#define CLI_TABLE_H
+#ifndef OUTPUT_TABLE_H
+#define OUTPUT_TABLE_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "output/json.h"
 
 struct form;
 

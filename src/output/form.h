@@ -4,14 +4,13 @@
  * form knows the type of the field it is pointed at and nothing of where the
  * field stands; columns (table.h) say that.
  */
-#ifndef CLI_FORM_H
-#define CLI_FORM_H
+#ifndef OUTPUT_FORM_H
+#define OUTPUT_FORM_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ledger/kinds.h"
+#include "output/json.h"
 
 #define COLOUR_BAD "\033[31m"
 #define COLOUR_WARNING "\033[33m"
@@ -30,8 +29,11 @@ void cell_print(struct cell *ret_cell, const char *colour, const char *format, .
 /* A copy of the text in which everything that could steer a terminal is written as \xNN. */
 char *form_printable(const char *text, unsigned *ret_width);
 
-/* A JSON string of any bytes; null for NULL and "". */
+/* A JSON string of any bytes: those that are not UTF-8 become U+FFFD; null for NULL and "". */
 json_t *form_json_text(const char *text);
+
+/* A JSON number that is not negative; above 2^63-1 it is that. */
+json_t *form_json_number(uint64_t value);
 
 struct form {
 	void (*show)(const struct form *form, const void *field, struct cell *ret_cell);
@@ -43,15 +45,9 @@ struct form {
 	uint32_t loud;	/* bits of a set that stand out */
 };
 
-/* An amount of a kind; of no kind: there is none. */
-struct amount {
-	uint64_t value; /* PROTO_UNLIMITED: no limit */
-	const struct kind_row *kind;
-};
-
-/* The amount as people write it: "12", "1.5G", "-". */
-enum { AMOUNT_TEXT = 24 };
-const char *amount_text(const struct amount *amount, char ret_text[AMOUNT_TEXT]);
+/* A number of bytes as people write it: "12", "1.5G". */
+enum { BYTES_TEXT = 24 };
+const char *bytes_text(uint64_t bytes, char ret_text[BYTES_TEXT]);
 
 extern const struct form form_text;    /* char[] */
 extern const struct form form_string;  /* const char * */
@@ -62,7 +58,6 @@ extern const struct form form_pid;     /* int32_t, 0 if there is none */
 extern const struct form form_flag;    /* uint32_t, zero or not */
 extern const struct form form_seconds; /* uint64_t */
 extern const struct form form_time;    /* uint64_t, ns since 1970 */
-extern const struct form form_amount;  /* struct amount */
 
 /* For forms of other files: texts with something else for nothing, */
 void form_text_show(const struct form *form, const void *field, struct cell *ret_cell);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* The answer of a subcommand, as text or as JSON; see page.h. */
-#include "cli/page.h"
+/* The answer of a program, as text or as JSON; see page.h. */
+#include "output/page.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/cli.h"
-#include "cli/form.h"
+#include "output/form.h"
+#include "output/memory.h"
 
-void page_begin(struct page *page, const struct cli *cli)
+void page_open(struct page *page, const struct screen *screen, bool json)
 {
 	*page = (struct page){
-		.screen = &cli->screen,
-		.document = cli->options.json.count ? cli_memory(json_object()) : NULL,
+		.screen = screen,
+		.document = json ? memory_need(json_object()) : NULL,
 	};
 }
 
 /* Whether a part is to be printed; if so, apart from the one before. */
-static bool begin_text(struct page *page)
+static bool page_begin_text(struct page *page)
 {
 	if (page->document)
 		return false;
@@ -41,13 +41,13 @@ void page_table(struct page *page, const char *key, const struct column *columns
 {
 	if (page->document)
 		page_json(page, key, table_json(columns, rows));
-	else if (rows->count && begin_text(page))
+	else if (rows->count && page_begin_text(page))
 		table_print(page->screen, columns, rows);
 }
 
 void page_record(struct page *page, const char *key, const struct column *columns, const void *row)
 {
-	if (begin_text(page))
+	if (page_begin_text(page))
 		table_print_record(page->screen, columns, row);
 	else
 		page_json(page, key, table_json_record(columns, row));
@@ -63,9 +63,9 @@ void page_sentence(struct page *page, const char *key, const char *format, ...)
 	length = vasprintf(&sentence, format, arguments);
 	va_end(arguments);
 	if (length < 0)
-		cli_memory(NULL);
+		memory_need(NULL);
 	printable = form_printable(sentence, NULL);
-	if (begin_text(page))
+	if (page_begin_text(page))
 		puts(printable);
 	else
 		page_json(page, key, form_json_text(sentence));
@@ -81,9 +81,14 @@ void page_json_line(json_t *value)
 	json_decref(value);
 }
 
+void page_json_error(const char *sentence)
+{
+	page_json_line(memory_need(json_pack("{s:o}", "error", form_json_text(sentence))));
+}
+
 int page_end(struct page *page)
 {
 	if (page->document)
 		page_json_line(page->document);
-	return CLI_OK;
+	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The forms of fields that are not special to one subcommand; see form.h. */
-#include "cli/form.h"
+#include "output/form.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -12,8 +12,7 @@
 #include <wchar.h>
 #include <wctype.h>
 
-#include "cli/cli.h"
-#include "proto/messages.h"
+#include "output/memory.h"
 
 /*
  * Names of programs, devices and cgroups are anybody's bytes. Whatever takes no
@@ -22,7 +21,7 @@
  */
 char *form_printable(const char *text, unsigned *ret_width)
 {
-	char *printable = cli_memory(malloc(4 * strlen(text) + 1)), *to = printable;
+	char *printable = memory_need(malloc(4 * strlen(text) + 1)), *to = printable;
 	mbstate_t state = { 0 };
 	unsigned width = 0;
 
@@ -57,7 +56,7 @@ void cell_print(struct cell *ret_cell, const char *colour, const char *format, .
 	length = vasprintf(&text, format, arguments);
 	va_end(arguments);
 	if (length < 0)
-		cli_memory(NULL);
+		memory_need(NULL);
 	ret_cell->text = form_printable(text, &ret_cell->width);
 	ret_cell->colour = colour;
 	free(text);
@@ -74,18 +73,18 @@ json_t *form_json_text(const char *text)
 	json = json_string(text);
 	if (json)
 		return json;
-	valid = to = cli_memory(malloc(3 * strlen(text) + 1));
+	valid = to = memory_need(malloc(3 * strlen(text) + 1));
 	for (; *text; text++)
 		to = mempcpy(to, *text & 0x80 ? unknown : text, *text & 0x80 ? 3 : 1);
 	*to = '\0';
-	json = cli_memory(json_string(valid));
+	json = memory_need(json_string(valid));
 	free(valid);
 	return json;
 }
 
-static json_t *json_number(uint64_t value)
+json_t *form_json_number(uint64_t value)
 {
-	return cli_memory(json_integer((json_int_t)(value > INT64_MAX ? INT64_MAX : value)));
+	return memory_need(json_integer((json_int_t)(value > INT64_MAX ? INT64_MAX : value)));
 }
 
 /* ---- text */
@@ -120,12 +119,12 @@ const struct form form_string = { .show = form_string_show, .json = string_json,
 
 static json_t *words_json(const struct form *form, const void *field)
 {
-	json_t *words = cli_memory(json_array());
+	json_t *words = memory_need(json_array());
 
 	for (const char *at = *(const char *const *)field; *at;) {
 		size_t length = strcspn(at, " ");
 
-		json_array_append_new(words, cli_memory(json_stringn(at, length)));
+		json_array_append_new(words, memory_need(json_stringn(at, length)));
 		at += length;
 		at += strspn(at, " ");
 	}
@@ -143,7 +142,7 @@ static void count_show(const struct form *form, const void *field, struct cell *
 
 static json_t *count_json(const struct form *form, const void *field)
 {
-	return json_number(*(const uint64_t *)field);
+	return form_json_number(*(const uint64_t *)field);
 }
 
 const struct form form_count = { .show = count_show, .json = count_json, .right = true };
@@ -155,7 +154,7 @@ static void number_show(const struct form *form, const void *field, struct cell 
 
 static json_t *number_json(const struct form *form, const void *field)
 {
-	return json_number(*(const uint32_t *)field);
+	return form_json_number(*(const uint32_t *)field);
 }
 
 const struct form form_number = { .show = number_show, .json = number_json, .right = true };
@@ -174,7 +173,7 @@ static json_t *pid_json(const struct form *form, const void *field)
 {
 	int32_t pid = *(const int32_t *)field;
 
-	return pid ? cli_memory(json_integer(pid)) : json_null();
+	return pid ? memory_need(json_integer(pid)) : json_null();
 }
 
 const struct form form_pid = { .show = pid_show, .json = pid_json, .right = true };
@@ -231,51 +230,32 @@ static json_t *time_json(const struct form *form, const void *field)
 	gmtime_r(&seconds, &universal);
 	strftime(text, sizeof(text), "%FT%T", &universal);
 	snprintf(exact, sizeof(exact), "%s.%09uZ", text, (unsigned)(ns % 1000000000));
-	return cli_memory(json_string(exact));
+	return memory_need(json_string(exact));
 }
 
 const struct form form_time = { .show = time_show, .json = time_json };
 
-/* ---- amounts */
+/* ---- bytes */
 
-const char *amount_text(const struct amount *amount, char ret_text[AMOUNT_TEXT])
+const char *bytes_text(uint64_t bytes, char ret_text[BYTES_TEXT])
 {
 	static const char units[] = "KMGT";
 	const char *unit = units;
-	double value = (double)amount->value / 1024;
+	double value = (double)bytes / 1024;
 
-	if (!amount->kind || amount->value == PROTO_UNLIMITED)
-		return "-";
-	if (amount->kind->unit != UNIT_BYTES || amount->value < 1024) {
-		snprintf(ret_text, AMOUNT_TEXT, "%" PRIu64, amount->value);
+	if (bytes < 1024) {
+		snprintf(ret_text, BYTES_TEXT, "%" PRIu64, bytes);
 		return ret_text;
 	}
 	/* What would be rounded to 1024 is 1 of the next unit. */
 	for (; value >= 1023.95 && unit[1]; unit++)
 		value /= 1024;
-	snprintf(ret_text, AMOUNT_TEXT, "%.1f", value);
+	snprintf(ret_text, BYTES_TEXT, "%.1f", value);
 	if (!strcmp(strchr(ret_text, '\0') - 2, ".0"))
 		*strrchr(ret_text, '.') = '\0';
 	snprintf(strchr(ret_text, '\0'), 2, "%c", *unit);
 	return ret_text;
 }
-
-static void amount_show(const struct form *form, const void *field, struct cell *ret_cell)
-{
-	char text[AMOUNT_TEXT];
-
-	cell_print(ret_cell, NULL, "%s", amount_text(field, text));
-}
-
-static json_t *amount_json(const struct form *form, const void *field)
-{
-	const struct amount *amount = field;
-
-	return amount->kind && amount->value != PROTO_UNLIMITED ? json_number(amount->value) :
-								  json_null();
-}
-
-const struct form form_amount = { .show = amount_show, .json = amount_json, .right = true };
 
 /* ---- names */
 
@@ -296,7 +276,7 @@ json_t *form_name_json(const struct form *form, const void *field)
 
 json_t *form_set_json(const struct form *form, const void *field)
 {
-	json_t *names = cli_memory(json_array());
+	json_t *names = memory_need(json_array());
 	uint32_t set = *(const uint32_t *)field;
 
 	for (unsigned bit = 0; bit < form->count; bit++)
