@@ -379,6 +379,11 @@ output_and_escapes() {
 	check "letters are not" complains 2 'größe' größe
 	check "no UTF-8 in JSON" exits 2 -j $'\xff'
 	check "is a document" is_json
+	# rdma_monitor prints by the same rules; unit_print has the rest of it.
+	try "$build/rdma_monitor" $'\e[31m\xff\u202e'
+	check "rdma_monitor: escaped in the same way" says err 'unknown argument '"'"'\x1b[31m\xff\xe2\x80\xae'"'"
+	try "$build/rdma_monitor" größe
+	check "rdma_monitor: letters are not" says err 'größe'
 }
 
 completion() {

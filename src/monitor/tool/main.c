@@ -9,7 +9,10 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <locale.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,7 +21,9 @@
 
 #include "monitor/polling/polling.h"
 #include "monitor/tool/keeper.h"
-#include "monitor/tool/view.h"
+#include "monitor/tool/print.h"
+#include "output/form.h"
+#include "output/page.h"
 
 enum {
 	EXIT_USAGE = 2,
@@ -68,6 +73,20 @@ static double boot_seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+/* As rdma_intercept says it. */
+static void problem_print(const char *problem, bool json)
+{
+	char *printable;
+
+	if (json) {
+		page_json_error(problem);
+		return;
+	}
+	printable = form_printable(problem, NULL);
+	fprintf(stderr, "rdma_monitor: %s\n", printable);
+	free(printable);
+}
+
 /* ---- options */
 
 /* The number of a name in a list; -1. */
@@ -79,10 +98,23 @@ static int option_choose(const char *const *names, int count, const char *name)
 	return -1;
 }
 
+/* A sentence, and how it is used. */
+static int __attribute__((format(printf, 1, 2))) usage_fail(const char *format, ...)
+{
+	char problem[PROBLEM];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(problem, sizeof(problem), format, arguments);
+	va_end(arguments);
+	problem_print(problem, false);
+	fputs(usage, stderr);
+	return EXIT_USAGE;
+}
+
 static int option_wrong(const char *option, const char *value)
 {
-	fprintf(stderr, "rdma_monitor: --%s: '%s' is none of its values\n%s", option, value, usage);
-	return EXIT_USAGE;
+	return usage_fail("--%s: invalid value '%s'", option, value);
 }
 
 static int options_parse(int argc, char **argv, struct options *options)
@@ -159,16 +191,15 @@ static int options_parse(int argc, char **argv, struct options *options)
 			return EXIT_USAGE;
 		default:
 			if (options->job != JOB_SHOW) {
-				fprintf(stderr, "rdma_monitor: one job at a time\n%s", usage);
-				return EXIT_USAGE;
+				return usage_fail("expected one of --once, --keep, --events, "
+						  "--objects and --unload");
 			}
 			for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
 				if (jobs[i].option == option)
 					options->job = jobs[i].job;
 		}
 	if (optind < argc) {
-		fprintf(stderr, "rdma_monitor: unknown argument '%s'\n%s", argv[optind], usage);
-		return EXIT_USAGE;
+		return usage_fail("unknown argument '%s'", argv[optind]);
 	}
 	return 0;
 }
@@ -248,10 +279,7 @@ static int job_show(const struct options *options, struct watch *watch,
 			result = view_refresh(view, reader);
 			if (screen)
 				fputs("\033[H\033[2J", stdout);
-			if (options->json)
-				view_print_json(view, reader, stdout);
-			else
-				view_print(view, reader, stdout);
+			print_view(view, reader, options->json);
 			if (ferror(stdout))
 				result = -EPIPE;
 			if (!screen && !options->json && options->job == JOB_SHOW)
@@ -292,8 +320,7 @@ static int job_objects(const struct options *options, const struct monitor_reade
 		/* It may be gone by now, or not be made yet. */
 		if (!bpf_map_lookup_elem(fd, &address, &object) && object.row < MONITOR_ROWS &&
 		    object.counter < MONITOR_COUNTERS)
-			view_print_object(&object, &reader->rows[object.row], options->json,
-					  stdout);
+			print_object(&object, &reader->rows[object.row], options->json);
 		last = address;
 		before = &last;
 	}
@@ -306,7 +333,7 @@ static int event_print(void *closure, void *data, size_t size)
 	const struct options *options = closure;
 
 	if (size >= sizeof(struct monitor_event))
-		view_print_event(data, options->json, stdout);
+		print_event(data, options->json);
 	return stopped ? -EINTR : 0;
 }
 
@@ -400,8 +427,10 @@ int main(int argc, char **argv)
 	struct watch watch = { .options = &options };
 	char problem[PROBLEM] = "";
 	const char *named = getenv(MONITOR_VARIABLE);
-	int result = options_parse(argc, argv, &options);
+	int result;
 
+	setlocale(LC_CTYPE, "");
+	result = options_parse(argc, argv, &options);
 	if (result)
 		return result;
 	options.load.directory = named && named[0] ? named : MONITOR_DIRECTORY;
@@ -415,6 +444,6 @@ int main(int argc, char **argv)
 		watch_stop(&watch);
 	}
 	if (result < 0 && result != -EPIPE)
-		fprintf(stderr, "rdma_monitor: %s\n", problem[0] ? problem : strerror(-result));
+		problem_print(problem[0] ? problem : strerror(-result), options.json);
 	return result < 0;
 }
