@@ -32,11 +32,12 @@ static int seed_all(struct loader *loader, char *problem, size_t size)
 		result = pins_iterate(loader->directory, "seed", sizeof(__u64), NULL, NULL);
 		if (result < 0)
 			return pins_fail(result, problem, size,
-					 "what is there cannot be listed: %s", strerror(-result));
+					 "listing existing objects failed: %s", strerror(-result));
 		if (!__atomic_load_n(&loader->head->seed_unfinished, __ATOMIC_SEQ_CST))
 			return 0;
 	}
-	return pins_fail(-EOVERFLOW, problem, size, "what is there has no end");
+	return pins_fail(-EOVERFLOW, problem, size,
+			 "gave up listing existing objects after %u passes", SEED_PASSES);
 }
 
 struct stale {
@@ -112,7 +113,8 @@ static int loader_reconcile(struct loader *loader, char *problem, size_t size)
 	int result = seed_all(loader, problem, size);
 
 	if (result == 0 && (stale.program < 0 || owners < 0 || vacant < 0))
-		result = pins_fail(-ENOENT, problem, size, "%s: something is missing",
+		result = pins_fail(-ENOENT, problem, size,
+				   "%s: a map or a program of the accounting is missing",
 				   loader->directory);
 	if (result == 0) {
 		pins_iterate_twice(loader->directory, "stale_list", sizeof(__u64), stale_remove_one,

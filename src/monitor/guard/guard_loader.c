@@ -79,7 +79,7 @@ int guard_loader_object_open(struct guard_loader *loader, struct guard **ret_obj
 
 static int maps_make(struct guard_loader *loader, char *problem, size_t size)
 {
-	struct guard *object;
+	struct guard *object = NULL;
 	int result = guard_loader_object_open(loader, &object, problem, size);
 
 	if (result < 0)
