@@ -17,12 +17,13 @@
 
 #include "intercept/library.h"
 
-enum { BUCKETS = 256, CHUNK_BYTES = 16384 };
+enum { BUCKETS = 256, CHUNK_BYTES = 16384, CHUNK = CHUNK_BYTES / sizeof(struct context) };
 
 static struct context *buckets[BUCKETS];
 static uint32_t last_group;
-static struct context *spare; /* of the newest chunk */
-static unsigned spares;
+static struct context first_chunk[CHUNK];
+static struct context *spare = first_chunk; /* of the newest chunk */
+static unsigned spares = CHUNK;
 
 static struct context **bucket_of(const struct ibv_context *handle)
 {
@@ -55,7 +56,7 @@ static struct context *entry_make(const struct ibv_context *handle)
 		if (chunk == MAP_FAILED)
 			return NULL;
 		spare = chunk;
-		spares = CHUNK_BYTES / sizeof(struct context);
+		spares = CHUNK;
 	}
 	entry = spare++;
 	spares--;

@@ -136,7 +136,7 @@ static inline int release_close(struct release *release, int result)
 
 	if (__builtin_expect(!release->library, 0)) {
 		if (release->from)
-			heritage_close(library_state, release->from, &release->handle, result);
+			heritage_close(&library_state, release->from, &release->handle, result);
 		return result;
 	}
 	if (__builtin_expect(result == 0, 1))

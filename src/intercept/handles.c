@@ -4,9 +4,8 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/mman.h>
-
-enum { FIRST_CAPACITY = 64 };
 
 static inline uint64_t mix(const void *key)
 {
@@ -33,12 +32,18 @@ static struct handle *probe(const struct handle_shard *shard, const void *key)
 	return &shard->slots[at];
 }
 
-static __attribute__((noinline, cold)) int grow(struct handle_shard *shard)
+static __attribute__((noinline, cold)) int grow(struct handles *handles, struct handle_shard *shard)
 {
+	struct handle *first = handles->first[shard - handles->shard];
 	struct handle_shard larger = *shard;
 	size_t bytes;
 
-	larger.capacity = shard->capacity ? 2 * shard->capacity : FIRST_CAPACITY;
+	if (!shard->capacity) {
+		shard->slots = first;
+		shard->capacity = HANDLE_FIRST_CAPACITY;
+		return 0;
+	}
+	larger.capacity = 2 * shard->capacity;
 	bytes = larger.capacity * sizeof(struct handle);
 	larger.slots =
 		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -47,7 +52,7 @@ static __attribute__((noinline, cold)) int grow(struct handle_shard *shard)
 	for (uint32_t i = 0; i < shard->capacity; i++)
 		if (shard->slots[i].key)
 			*probe(&larger, shard->slots[i].key) = shard->slots[i];
-	if (shard->slots)
+	if (shard->slots != first)
 		munmap(shard->slots, shard->capacity * sizeof(struct handle));
 	shard->slots = larger.slots;
 	shard->capacity = larger.capacity;
@@ -62,7 +67,7 @@ int handles_put(struct handles *handles, const struct handle *handle, struct han
 
 	lock_acquire(&shard->lock);
 	if (4 * (shard->count + 1) > 3 * shard->capacity)
-		result = grow(shard);
+		result = grow(handles, shard);
 	if (__builtin_expect(result == 0, 1)) {
 		slot = probe(shard, handle->key);
 		if (__builtin_expect(slot->key != NULL, 0)) {
@@ -188,4 +193,29 @@ struct handle *handles_hold(struct handles *handles, const void *key, enum objec
 void handles_release(struct handles *handles, const void *key)
 {
 	lock_release(&shard_of(handles, key)->lock);
+}
+
+void handles_drop_locked(struct handles *handles)
+{
+	for (unsigned i = 0; i < HANDLE_SHARDS; i++)
+		if (handles->shard[i].lock.word) {
+			memset(&handles->shard[i], 0, sizeof(handles->shard[i]));
+			memset(handles->first[i], 0, sizeof(handles->first[i]));
+		}
+}
+
+void handles_move(struct handles *from, struct handles *to)
+{
+	handles_drop_locked(from);
+	for (unsigned i = 0; i < HANDLE_SHARDS; i++) {
+		if (!from->shard[i].capacity)
+			continue;
+		to->shard[i] = from->shard[i];
+		if (from->shard[i].slots == from->first[i]) {
+			memcpy(to->first[i], from->first[i], sizeof(to->first[i]));
+			to->shard[i].slots = to->first[i];
+		}
+		memset(&from->shard[i], 0, sizeof(from->shard[i]));
+		memset(from->first[i], 0, sizeof(from->first[i]));
+	}
 }

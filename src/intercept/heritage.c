@@ -16,14 +16,6 @@ struct heritage {
 /* Survives fork, with everything before it. */
 static struct heritage *newest;
 
-/* A shard that another thread was just changing cannot be read: its objects stay unknown. */
-static void shards_clean(struct handles *handles)
-{
-	for (unsigned i = 0; i < HANDLE_SHARDS; i++)
-		if (handles->shard[i].lock.word)
-			memset(&handles->shard[i], 0, sizeof(handles->shard[i]));
-}
-
 static bool any(const struct handle *handle, const void *closure)
 {
 	return true;
@@ -34,19 +26,20 @@ void heritage_take(struct handles *handles)
 	struct heritage *made;
 
 	for (struct heritage *one = newest; one; one = one->older)
-		shards_clean(&one->handles);
-	shards_clean(handles);
-	if (handles_have(handles, any, NULL)) {
-		made = mmap(NULL, sizeof(*made), PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (made != MAP_FAILED) {
-			made->handles = *handles;
-			made->past = ledger_past();
-			made->older = newest;
-			newest = made;
-		}
+		handles_drop_locked(&one->handles);
+	handles_drop_locked(handles);
+	if (!handles_have(handles, any, NULL))
+		return;
+	made = mmap(NULL, sizeof(*made), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0);
+	if (made == MAP_FAILED) {
+		memset(handles, 0, sizeof(*handles));
+		return;
 	}
-	memset(handles, 0, sizeof(*handles));
+	handles_move(handles, &made->handles);
+	made->past = ledger_past();
+	made->older = newest;
+	newest = made;
 }
 
 bool heritage_look(const void *key, enum object object, struct handle *ret_handle)

@@ -18,23 +18,18 @@
 
 #define DEFAULT_LOG_PATH "/tmp/rdma_intercept.log"
 
-struct library *library_state;
+/* A section of its own, which the linker puts first (CMakeLists.txt). */
+struct library library_state __attribute__((section(".bss.library_state")));
 
-static struct library *state_make(void)
+/* Whether the part that fork is to wipe is marked so. False on a kernel before 4.14. */
+static bool state_mark(void)
 {
-	struct library *made, *expected = NULL;
+	static bool marked; /* stays so in a forked child, and so does the mark */
 
-	made = mmap(NULL, sizeof(*made), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		    0);
-	if (made == MAP_FAILED)
-		return NULL;
-	if (madvise(made, offsetof(struct library, handles), MADV_WIPEONFORK) ||
-	    !__atomic_compare_exchange_n(&library_state, &expected, made, false, __ATOMIC_ACQ_REL,
-					 __ATOMIC_ACQUIRE)) {
-		munmap(made, sizeof(*made));
-		return expected; /* another thread's, or NULL on a kernel before 4.14 */
-	}
-	return made;
+	if (!__atomic_load_n(&marked, __ATOMIC_RELAXED) &&
+	    !madvise(&library_state, offsetof(struct library, handles), MADV_WIPEONFORK))
+		__atomic_store_n(&marked, true, __ATOMIC_RELAXED);
+	return __atomic_load_n(&marked, __ATOMIC_RELAXED);
 }
 
 static const char *lookup(const char *name)
@@ -233,13 +228,11 @@ static uint32_t start_or_join(struct library *library)
 
 struct library *library_start(void)
 {
-	struct library *library = __atomic_load_n(&library_state, __ATOMIC_ACQUIRE);
+	struct library *library = &library_state;
 	uint32_t phase;
 	int saved = errno;
 
-	if (!library)
-		library = state_make();
-	if (!library) {
+	if (!state_mark()) {
 		static bool said;
 
 		if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
@@ -265,8 +258,6 @@ struct library *library_start(void)
  */
 static __attribute__((destructor)) void leave(void)
 {
-	struct library *library = __atomic_load_n(&library_state, __ATOMIC_ACQUIRE);
-
-	if (library && __atomic_load_n(&library->phase, __ATOMIC_ACQUIRE) == PHASE_ACTIVE)
-		ledger_close(&library->ledger);
+	if (library_phase() == PHASE_ACTIVE)
+		ledger_close(&library_state.ledger);
 }

@@ -29,6 +29,7 @@ enum {
 	SILENCE_MS = 1000,	  /* for so long after it did not answer, nobody asks again */
 	ROUNDS_LEAST = 1000,	  /* of asking for one charge, while others take what was given; */
 	PAGE = 4096,
+	NEAR_ROWS = 256,	  /* of the table, which stay mapped: most processes need no other */
 	FD_FLOOR = 48,		  /* a number that programs do not expect to get, and in the first
 				   table of 64 that every process has */
 };
@@ -276,27 +277,36 @@ static bool outdated(const struct ledger_lease *lease, unsigned device, const st
 }
 
 /*
- * A few bytes of the table, mapped a second time (which mremap does with a size of 0) where
- * other small mappings are. A page of the large mapping that is touched would need a page
- * of page tables for itself alone.
+ * The row of a lease that lies beyond those that stay mapped. mremap with a size of 0 maps the
+ * file once more without a descriptor of it: first the whole table, out of that one row. A page
+ * of the large mapping that is touched would need a page of page tables for itself alone.
  */
-static const void *table_part(const struct lease_table *table, size_t offset, size_t size)
+static const struct lease_row *far_row(const struct lease_table *near, uint32_t number)
 {
-	size_t before = offset % PAGE;
-	char *page = mremap((char *)table + offset - before, 0, before + size, MREMAP_MAYMOVE);
+	size_t offset = offsetof(struct lease_table, row[number]), before = offset % PAGE;
+	char *whole = mremap((void *)near, 0, sizeof(*near), MREMAP_MAYMOVE), *page;
 
-	return page == MAP_FAILED ? (const char *)table + offset : page + before;
+	if (whole == MAP_FAILED)
+		return NULL;
+	page = mremap(whole + offset - before, 0, before + sizeof(struct lease_row),
+		      MREMAP_MAYMOVE);
+	munmap(whole, sizeof(*near));
+	return page == MAP_FAILED ? NULL : (const struct lease_row *)(page + before);
 }
 
-static void caps_find(struct ledger_lease *lease, unsigned device, uint32_t number)
+/* False where there is no memory to map it. */
+static bool caps_find(struct ledger_lease *lease, unsigned device, uint32_t number)
 {
 	const struct lease_row *row;
 
 	if (lease->cap[device] != no_cap && lease->number[device] == number)
-		return;
-	row = table_part(lease->table, offsetof(struct lease_table, row[number]), sizeof(*row));
+		return true;
+	row = number < NEAR_ROWS ? &lease->table->row[number] : far_row(lease->table, number);
+	if (!row)
+		return false;
 	lease->number[device] = number;
 	__atomic_store_n(&lease->cap[device], row->cap, __ATOMIC_RELEASE);
+	return true;
 }
 
 static bool lease_number_is_good(const struct proto_give *answer, int status)
@@ -344,8 +354,10 @@ static __attribute__((noinline, cold)) int grow(struct ledger *ledger, unsigned 
 			result = unanswered(&request, result, obstacle, ret_refusal);
 			break;
 		}
-		if (answer.lease != PROTO_NO_LEASE)
-			caps_find(lease, device, answer.lease);
+		if (answer.lease != PROTO_NO_LEASE && !caps_find(lease, device, answer.lease)) {
+			result = unanswered(&request, -ENOMEM, "no memory to map the lease", ret_refusal);
+			break;
+		}
 		if (result == PROTO_REFUSED && !outdated(lease, device, cost, &request)) {
 			describe(&answer, ret_refusal);
 			result = LEDGER_REFUSED;
@@ -431,7 +443,7 @@ static enum ledger_mode lease_mode(const struct ledger *ledger)
 {
 	/* In one order with additions to `used`; see ledger_mode. */
 	uint32_t mode = ledger->lease.table ?
-				__atomic_load_n(ledger->lease.table_mode, __ATOMIC_SEQ_CST) :
+				__atomic_load_n(&ledger->lease.table->mode, __ATOMIC_SEQ_CST) :
 				__atomic_load_n(&ledger->lease.mode, __ATOMIC_RELAXED);
 
 	return mode < LEDGER_MODES ? mode : MODE_ENFORCE;
@@ -544,8 +556,9 @@ static void line_keep(struct ledger_lease *lease, const struct proto_welcome *we
 	lease->line_place = place_of(&status);
 }
 
-/* The version is looked at before the size, which another version may have another of. */
-static void *map(int fd, size_t size, int protection, uint64_t magic, const char *what,
+/* Maps the beginning of a file of that size. The version is looked at before the size, which
+ * another version may have another of. */
+static void *map(int fd, size_t size, size_t mapped, int protection, uint64_t magic, const char *what,
 		 char problem[LEDGER_PROBLEM])
 {
 	struct lease_signature found = { 0 };
@@ -567,7 +580,7 @@ static void *map(int fd, size_t size, int protection, uint64_t magic, const char
 			size);
 		return NULL;
 	}
-	memory = mmap(NULL, size, protection, MAP_SHARED, fd, 0);
+	memory = mmap(NULL, mapped, protection, MAP_SHARED, fd, 0);
 	if (memory != MAP_FAILED)
 		return memory;
 	snprintf(problem, LEDGER_PROBLEM, "the collector's %s: %s", what, strerror(errno));
@@ -589,19 +602,18 @@ static struct usage_page *private_page(char problem[LEDGER_PROBLEM])
 static int shared_pages(struct ledger_lease *lease, const struct proto_reply *reply,
 			char problem[LEDGER_PROBLEM])
 {
-	lease->usage = map(reply->fd[0], sizeof(*lease->usage), PROT_READ | PROT_WRITE, USAGE_MAGIC,
-			   "usage page", problem);
+	lease->usage = map(reply->fd[0], sizeof(*lease->usage), sizeof(*lease->usage),
+			   PROT_READ | PROT_WRITE, USAGE_MAGIC, "usage page", problem);
 	if (!lease->usage)
 		return -EPROTO;
-	lease->table = map(reply->fd[1], sizeof(*lease->table), PROT_READ, LEASES_MAGIC,
+	lease->table = map(reply->fd[1], sizeof(*lease->table),
+			   offsetof(struct lease_table, row[NEAR_ROWS]), PROT_READ, LEASES_MAGIC,
 			   "lease table", problem);
-	if (lease->table)
-		lease->table_mode = table_part(lease->table, offsetof(struct lease_table, mode),
-					       sizeof(*lease->table_mode));
-	if (lease->table)
-		return 0;
-	munmap(lease->usage, sizeof(*lease->usage));
-	return -EPROTO;
+	if (!lease->table) {
+		munmap(lease->usage, sizeof(*lease->usage));
+		return -EPROTO;
+	}
+	return 0;
 }
 
 /*

@@ -146,9 +146,8 @@ struct ledger_embedded {
 /* Of lease.c. */
 struct ledger_lease {
 	struct usage_page *usage;
-	const struct lease_table *table;     /* NULL: asks at each operation */
-	const uint32_t *table_mode;	     /* in it */
-	const uint64_t *cap[LEDGER_DEVICES]; /* in it; zeros until there is a lease, */
+	const struct lease_table *table;     /* its first rows; NULL: asks at each operation */
+	const uint64_t *cap[LEDGER_DEVICES]; /* in its rows; zeros until there is a lease, */
 	uint32_t number[LEDGER_DEVICES];     /* which has this number */
 	uint64_t cookie;
 	struct lock asking;    /* one thread at a time; it may take seconds */
