@@ -206,13 +206,13 @@ static inline struct gauges *gauges_of(struct ledger *ledger, unsigned device)
 	return (struct gauges *)(ledger->gauges + device * ledger->gauges_stride);
 }
 
-static inline void up(uint64_t *gauge, int row)
+static inline void gauge_up(uint64_t *gauge, int row)
 {
 	if (row != QP_NONE)
 		__atomic_fetch_add(&gauge[row], 1, __ATOMIC_RELAXED);
 }
 
-static inline void down(uint64_t *gauge, int row)
+static inline void gauge_down(uint64_t *gauge, int row)
 {
 	if (row != QP_NONE)
 		__atomic_fetch_sub(&gauge[row], 1, __ATOMIC_RELAXED);
@@ -222,17 +222,17 @@ void ledger_qp_appears(struct ledger *ledger, unsigned device, int type, int sta
 {
 	struct gauges *row = gauges_of(ledger, device);
 
-	up(row->qp_type, type);
-	up(row->qp_state, state);
+	gauge_up(row->qp_type, type);
+	gauge_up(row->qp_state, state);
 }
 
 void ledger_qp_vanishes(struct ledger *ledger, unsigned device, int type, int state, int port)
 {
 	struct gauges *row = gauges_of(ledger, device);
 
-	down(row->qp_type, type);
-	down(row->qp_state, state);
-	down(row->qp_port, port);
+	gauge_down(row->qp_type, type);
+	gauge_down(row->qp_state, state);
+	gauge_down(row->qp_port, port);
 }
 
 void ledger_qp_moves(struct ledger *ledger, unsigned device, int from_state, int to_state,
@@ -240,10 +240,10 @@ void ledger_qp_moves(struct ledger *ledger, unsigned device, int from_state, int
 {
 	struct gauges *row = gauges_of(ledger, device);
 
-	up(row->qp_state, to_state);
-	down(row->qp_state, from_state);
-	up(row->qp_port, to_port);
-	down(row->qp_port, from_port);
+	gauge_up(row->qp_state, to_state);
+	gauge_down(row->qp_state, from_state);
+	gauge_up(row->qp_port, to_port);
+	gauge_down(row->qp_port, from_port);
 }
 
 void ledger_count(struct ledger *ledger, enum ledger_counter counter, uint64_t amount)

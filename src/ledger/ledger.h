@@ -143,7 +143,7 @@ struct ledger_embedded {
 	uint64_t deferred[LEDGER_DEVICES][KIND_COUNT]; /* charges that could not be written */
 };
 
-/* Of lease.c. */
+/* Of lease.h. */
 struct ledger_lease {
 	struct usage_page *usage;
 	const struct lease_table *table;     /* its first rows; NULL: asks at each operation */
@@ -152,8 +152,8 @@ struct ledger_lease {
 	uint64_t cookie;
 	struct lock asking;    /* one thread at a time; it may take seconds */
 	uint64_t questions;    /* ever asked; under `asking` */
-	uint64_t silent_ns;    /* when the collector last failed to answer; 0 = it answers */
-	uint64_t said_ns;      /* when the log was last told of a question without an answer */
+	uint64_t unanswered_ns; /* when the collector last failed to answer; 0 = it answers */
+	uint64_t logged_ns;	/* when the log was last told of a question without an answer */
 	int line;	       /* descriptor over which it is asked; 0: over new ones */
 	struct ledger_place {
 		uint64_t device, inode;

@@ -22,8 +22,8 @@
 
 enum { PATH_SIZE = 288 };
 
-static __attribute__((format(printf, 3, 4))) int fail(int result, char problem[LEDGER_PROBLEM],
-						      const char *format, ...)
+static __attribute__((format(printf, 3, 4))) int
+shmfile_fail(int result, char problem[LEDGER_PROBLEM], const char *format, ...)
 {
 	va_list arguments;
 
@@ -76,7 +76,7 @@ static void header_init(struct layout_header *header)
 	header->signature = our_signature();
 }
 
-static int map(struct shmfile *file, int protection)
+static int shmfile_map(struct shmfile *file, int protection)
 {
 	void *memory = mmap(NULL, LAYOUT_FILE_SIZE, protection, MAP_SHARED, file->fd, 0);
 
@@ -89,7 +89,7 @@ static int map(struct shmfile *file, int protection)
 }
 
 /* 0, -EEXIST when somebody was faster, or another -errno. */
-static int create(struct shmfile *file, const char *path, mode_t mode)
+static int shmfile_create(struct shmfile *file, const char *path, mode_t mode)
 {
 	char self[40];
 	struct rlimit size;
@@ -108,7 +108,7 @@ static int create(struct shmfile *file, const char *path, mode_t mode)
 	result = shmfile_allocate(file->fd, 0, LAYOUT_HEADER_SIZE);
 	if (result < 0)
 		goto close;
-	result = map(file, PROT_READ | PROT_WRITE);
+	result = shmfile_map(file, PROT_READ | PROT_WRITE);
 	if (result < 0)
 		goto close;
 	header_init(file->header);
@@ -128,68 +128,75 @@ static int check_signature(const struct layout_signature *seen, const char *path
 	const struct layout_signature ours = our_signature();
 
 	if (seen->magic != ours.magic)
-		return fail(-EINVAL, problem, "shared memory %s is not a ledger of rdma_intercept",
-			    path);
+		return shmfile_fail(-EINVAL, problem,
+				    "shared memory %s is not a ledger of rdma_intercept", path);
 	if (seen->version != ours.version)
-		return fail(-EPROTO, problem,
-			    "shared memory %s has layout version %u, this program has version %u",
-			    path, seen->version, ours.version);
+		return shmfile_fail(
+			-EPROTO, problem,
+			"shared memory %s has layout version %u, this program has version %u", path,
+			seen->version, ours.version);
 	if (seen->word_bits != ours.word_bits)
-		return fail(-EPROTO, problem,
-			    "shared memory %s belongs to %u-bit programs, this is a %u-bit one",
-			    path, seen->word_bits, ours.word_bits);
+		return shmfile_fail(
+			-EPROTO, problem,
+			"shared memory %s belongs to %u-bit programs, this is a %u-bit one", path,
+			seen->word_bits, ours.word_bits);
 	if (memcmp(seen, &ours, sizeof(ours)))
-		return fail(-EPROTO, problem,
-			    "shared memory %s has layout version %u with other tables "
-			    "(%u kinds, %u devices) than this program (%u kinds, %u devices)",
-			    path, seen->version, seen->kinds, seen->devices, ours.kinds,
-			    ours.devices);
+		return shmfile_fail(
+			-EPROTO, problem,
+			"shared memory %s has layout version %u with other tables "
+			"(%u kinds, %u devices) than this program (%u kinds, %u devices)",
+			path, seen->version, seen->kinds, seen->devices, ours.kinds, ours.devices);
 	return 0;
 }
 
-static int check(int fd, const char *path, bool foreign_allowed, char problem[LEDGER_PROBLEM])
+static int shmfile_check(int fd, const char *path, bool foreign_allowed,
+			 char problem[LEDGER_PROBLEM])
 {
 	struct layout_signature seen;
 	struct stat status;
 	int result;
 
 	if (fstat(fd, &status))
-		return fail(-errno, problem, "shared memory %s: %s", path, strerror(errno));
+		return shmfile_fail(-errno, problem, "shared memory %s: %s", path, strerror(errno));
 	if (!S_ISREG(status.st_mode))
-		return fail(-EINVAL, problem, "shared memory %s is not a regular file", path);
+		return shmfile_fail(-EINVAL, problem, "shared memory %s is not a regular file",
+				    path);
 	if (status.st_uid != geteuid() && !foreign_allowed)
-		return fail(-EPERM, problem, "shared memory %s belongs to user %u, not to user %u",
-			    path, (unsigned)status.st_uid, (unsigned)geteuid());
+		return shmfile_fail(-EPERM, problem,
+				    "shared memory %s belongs to user %u, not to user %u", path,
+				    (unsigned)status.st_uid, (unsigned)geteuid());
 	if (pread(fd, &seen, sizeof(seen), 0) != (ssize_t)sizeof(seen))
-		return fail(-EINVAL, problem, "shared memory %s is truncated: %lld bytes", path,
-			    (long long)status.st_size);
+		return shmfile_fail(-EINVAL, problem, "shared memory %s is truncated: %lld bytes",
+				    path, (long long)status.st_size);
 	result = check_signature(&seen, path, problem);
 	if (result < 0)
 		return result;
 	if (status.st_size != (off_t)LAYOUT_FILE_SIZE)
-		return fail(-EINVAL, problem, "shared memory %s is truncated: %lld of %lld bytes",
-			    path, (long long)status.st_size, (long long)LAYOUT_FILE_SIZE);
+		return shmfile_fail(-EINVAL, problem,
+				    "shared memory %s is truncated: %lld of %lld bytes", path,
+				    (long long)status.st_size, (long long)LAYOUT_FILE_SIZE);
 	return 0;
 }
 
 /* Opens what is there; -ENOENT when nothing is. */
-static int attach(struct shmfile *file, const char *path, bool writing, bool foreign_allowed,
-		  char problem[LEDGER_PROBLEM])
+static int shmfile_attach(struct shmfile *file, const char *path, bool writing,
+			  bool foreign_allowed, char problem[LEDGER_PROBLEM])
 {
 	int result;
 
 	file->fd = open(path, (writing ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (file->fd < 0)
-		return fail(-errno, problem, "shared memory %s: %s", path,
-			    errno == ELOOP ? "is a symbolic link" : strerror(errno));
-	result = check(file->fd, path, foreign_allowed, problem);
+		return shmfile_fail(-errno, problem, "shared memory %s: %s", path,
+				    errno == ELOOP ? "is a symbolic link" : strerror(errno));
+	result = shmfile_check(file->fd, path, foreign_allowed, problem);
 	if (result == 0 && writing)
 		result = shmfile_allocate(file->fd, 0, LAYOUT_HEADER_SIZE);
 	if (result == 0)
-		result = map(file, writing ? PROT_READ | PROT_WRITE : PROT_READ);
+		result = shmfile_map(file, writing ? PROT_READ | PROT_WRITE : PROT_READ);
 	if (result < 0) {
 		if (!problem[0])
-			fail(result, problem, "shared memory %s: %s", path, strerror(-result));
+			shmfile_fail(result, problem, "shared memory %s: %s", path,
+				     strerror(-result));
 		close(file->fd);
 	}
 	return result;
@@ -238,20 +245,22 @@ static int create_somewhere(struct shmfile *file, const struct ledger_options *o
 		int result;
 
 		path_make(path, options->name, number);
-		result = create(file, path, options->mode);
+		result = shmfile_create(file, path, options->mode);
 		if (result == 0) {
 			log_write(options->log, LOG_INFO, "created shared memory %s, mode %04o",
 				  path, (unsigned)options->mode);
 			return 0;
 		}
 		if (result != -EEXIST)
-			return fail(result, problem, "shared memory %s cannot be created: %s", path,
-				    strerror(-result));
+			return shmfile_fail(result, problem,
+					    "shared memory %s cannot be created: %s", path,
+					    strerror(-result));
 		if (is_ours(path, options->shared, &owner))
 			return 1;
 		if (!number)
-			fail(0, problem, "shared memory %s belongs to user %u, not to user %u",
-			     path, (unsigned)owner, (unsigned)geteuid());
+			shmfile_fail(0, problem,
+				     "shared memory %s belongs to user %u, not to user %u", path,
+				     (unsigned)owner, (unsigned)geteuid());
 	}
 	return -EPERM;
 }
@@ -269,7 +278,7 @@ int shmfile_open(struct shmfile *file, const struct ledger_options *options,
 			result = create_somewhere(file, options, path, problem);
 			again = result == 1;
 		} else {
-			result = attach(file, path, true, options->shared, problem);
+			result = shmfile_attach(file, path, true, options->shared, problem);
 			again = result == -ENOENT; /* it was removed just now */
 		}
 	} while (again);
@@ -300,7 +309,7 @@ int shmfile_observe(struct shmfile *file, const char *name, char problem[LEDGER_
 	if (number_find(name, false, path) < 0)
 		path_make(path, name, 0);
 	problem[0] = '\0';
-	return attach(file, path, false, true, problem);
+	return shmfile_attach(file, path, false, true, problem);
 }
 
 void shmfile_close(struct shmfile *file)
