@@ -167,7 +167,7 @@ bool dl_is_verbs(const void *address)
 	return answer & 1;
 }
 
-static bool begins(const char *name, const char *prefix)
+static bool name_begins(const char *name, const char *prefix)
 {
 	while (*prefix && *name == *prefix)
 		name++, prefix++;
@@ -176,9 +176,10 @@ static bool begins(const char *name, const char *prefix)
 
 static int verb_find(const char *name)
 {
-	if (!begins(name, "ibv_") && !begins(name, "rdma_") && !begins(name, "verbs_") &&
-	    !begins(name, "mlx5dv_") && !begins(name, "__mlx5dv_") && !begins(name, "mlx4dv_") &&
-	    !begins(name, "efadv_") && !begins(name, "hnsdv_"))
+	if (!name_begins(name, "ibv_") && !name_begins(name, "rdma_") &&
+	    !name_begins(name, "verbs_") && !name_begins(name, "mlx5dv_") &&
+	    !name_begins(name, "__mlx5dv_") && !name_begins(name, "mlx4dv_") &&
+	    !name_begins(name, "efadv_") && !name_begins(name, "hnsdv_"))
 		return -1;
 	for (int verb = 0; verb < VERBS; verb++)
 		if (elf_same_name(name, verbs[verb].name))

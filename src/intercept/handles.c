@@ -7,23 +7,23 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static inline uint64_t mix(const void *key)
+static inline uint64_t key_mix(const void *key)
 {
 	return (uint64_t)(uintptr_t)key * 0x9e3779b97f4a7c15u;
 }
 
 static inline struct handle_shard *shard_of(struct handles *handles, const void *key)
 {
-	return &handles->shard[mix(key) >> 60 & (HANDLE_SHARDS - 1)];
+	return &handles->shard[key_mix(key) >> 60 & (HANDLE_SHARDS - 1)];
 }
 
 static inline uint32_t home_of(const struct handle_shard *shard, const void *key)
 {
-	return (uint32_t)(mix(key) >> 28) & (shard->capacity - 1);
+	return (uint32_t)(key_mix(key) >> 28) & (shard->capacity - 1);
 }
 
 /* The slot of the key, or the empty one where it would go. Needs capacity. */
-static struct handle *probe(const struct handle_shard *shard, const void *key)
+static struct handle *shard_probe(const struct handle_shard *shard, const void *key)
 {
 	uint32_t at = home_of(shard, key);
 
@@ -32,7 +32,8 @@ static struct handle *probe(const struct handle_shard *shard, const void *key)
 	return &shard->slots[at];
 }
 
-static __attribute__((noinline, cold)) int grow(struct handles *handles, struct handle_shard *shard)
+static __attribute__((noinline, cold)) int shard_grow(struct handles *handles,
+						      struct handle_shard *shard)
 {
 	struct handle *first = handles->first[shard - handles->shard];
 	struct handle_shard larger = *shard;
@@ -51,7 +52,7 @@ static __attribute__((noinline, cold)) int grow(struct handles *handles, struct 
 		return -ENOMEM;
 	for (uint32_t i = 0; i < shard->capacity; i++)
 		if (shard->slots[i].key)
-			*probe(&larger, shard->slots[i].key) = shard->slots[i];
+			*shard_probe(&larger, shard->slots[i].key) = shard->slots[i];
 	if (shard->slots != first)
 		munmap(shard->slots, shard->capacity * sizeof(struct handle));
 	shard->slots = larger.slots;
@@ -67,9 +68,9 @@ int handles_put(struct handles *handles, const struct handle *handle, struct han
 
 	lock_acquire(&shard->lock);
 	if (4 * (shard->count + 1) > 3 * shard->capacity)
-		result = grow(handles, shard);
+		result = shard_grow(handles, shard);
 	if (__builtin_expect(result == 0, 1)) {
-		slot = probe(shard, handle->key);
+		slot = shard_probe(shard, handle->key);
 		if (__builtin_expect(slot->key != NULL, 0)) {
 			*ret_replaced = *slot;
 			result = HANDLES_REPLACED;
@@ -83,7 +84,7 @@ int handles_put(struct handles *handles, const struct handle *handle, struct han
 }
 
 /* Empties a slot and closes the gap, so that no tombstones gather. */
-static void erase(struct handle_shard *shard, struct handle *slot)
+static void shard_erase(struct handle_shard *shard, struct handle *slot)
 {
 	uint32_t mask = shard->capacity - 1;
 	uint32_t gap = (uint32_t)(slot - shard->slots);
@@ -101,9 +102,10 @@ static void erase(struct handle_shard *shard, struct handle *slot)
 	shard->count--;
 }
 
-static struct handle *find(const struct handle_shard *shard, const void *key, enum object object)
+static struct handle *shard_find(const struct handle_shard *shard, const void *key,
+				 enum object object)
 {
-	struct handle *slot = shard->capacity ? probe(shard, key) : NULL;
+	struct handle *slot = shard->capacity ? shard_probe(shard, key) : NULL;
 
 	return slot && slot->key && slot->object == object ? slot : NULL;
 }
@@ -115,10 +117,10 @@ __attribute__((flatten)) bool handles_take(struct handles *handles, const void *
 	struct handle *slot;
 
 	lock_acquire(&shard->lock);
-	slot = find(shard, key, object);
+	slot = shard_find(shard, key, object);
 	if (slot) {
 		*ret_handle = *slot;
-		erase(shard, slot);
+		shard_erase(shard, slot);
 	}
 	lock_release(&shard->lock);
 	return slot != NULL;
@@ -137,8 +139,8 @@ bool handles_look(struct handles *handles, const void *key, enum object object,
 }
 
 /* The first that matches, with its shard locked; NULL, unlocked. */
-static struct handle *search(struct handles *handles, handle_match *match, const void *closure,
-			     struct handle_shard **ret_shard)
+static struct handle *handles_search(struct handles *handles, handle_match *match,
+				     const void *closure, struct handle_shard **ret_shard)
 {
 	for (unsigned s = 0; s < HANDLE_SHARDS; s++) {
 		struct handle_shard *shard = &handles->shard[s];
@@ -158,12 +160,12 @@ bool handles_take_any(struct handles *handles, handle_match *match, const void *
 		      struct handle *ret_handle)
 {
 	struct handle_shard *shard;
-	struct handle *slot = search(handles, match, closure, &shard);
+	struct handle *slot = handles_search(handles, match, closure, &shard);
 
 	if (!slot)
 		return false;
 	*ret_handle = *slot;
-	erase(shard, slot);
+	shard_erase(shard, slot);
 	lock_release(&shard->lock);
 	return true;
 }
@@ -172,7 +174,7 @@ bool handles_have(struct handles *handles, handle_match *match, const void *clos
 {
 	struct handle_shard *shard;
 
-	if (!search(handles, match, closure, &shard))
+	if (!handles_search(handles, match, closure, &shard))
 		return false;
 	lock_release(&shard->lock);
 	return true;
@@ -184,7 +186,7 @@ struct handle *handles_hold(struct handles *handles, const void *key, enum objec
 	struct handle *slot;
 
 	lock_acquire(&shard->lock);
-	slot = find(shard, key, object);
+	slot = shard_find(shard, key, object);
 	if (!slot)
 		lock_release(&shard->lock);
 	return slot;

@@ -4,7 +4,7 @@
  * in pages of our own: never malloc, whose neighbours may be registered
  * memory that a forked child cannot touch. A shard's first slots are part of the
  * table, since each mapping more makes the program's own ones dearer. All-zero memory
- * is a valid empty table. A forked child finds its parent's; see heritage.h.
+ * is a valid empty table. A forked child finds its parent's; see inherited.h.
  */
 #ifndef INTERCEPT_HANDLES_H
 #define INTERCEPT_HANDLES_H

@@ -40,9 +40,9 @@ struct library {
 	uint64_t refusals;
 	uint64_t last_cq_event_ns;
 	int64_t joins_again; /* in PHASE_WAITING: when, in seconds of CLOCK_MONOTONIC */
-	/* What we destroyed of the process before us while it lived; see heritage.h. */
-	bool has_bequest;
-	uint64_t bequest[LEDGER_DEVICES][KIND_COUNT];
+	/* What we destroyed of the process before us while it lived; see inherited.h. */
+	bool has_pending_refund;
+	uint64_t pending_refund[LEDGER_DEVICES][KIND_COUNT];
 	/* From here on fork wipes nothing. */
 	struct handles handles __attribute__((aligned(LIBRARY_PAGE)));
 } __attribute__((aligned(LIBRARY_PAGE)));
