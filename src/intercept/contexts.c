@@ -98,12 +98,12 @@ static void ops_replace(struct context *entry, struct ibv_context *handle)
 	struct verbs_context *extended = verbs_get_ctx(handle);
 
 #define REPLACE_BASIC_OP(op, verb)                                                                 \
-	if (handle->ops.op && handle->ops.op != wrap_op_##verb) {                                                                      \
+	if (handle->ops.op && handle->ops.op != wrap_op_##verb) {                                  \
 		entry->ops.op = handle->ops.op;                                                    \
 		handle->ops.op = wrap_op_##verb;                                                   \
 	}
 #define REPLACE_EXTENDED_OP(op, verb)                                                              \
-	if (HAS_EXTENDED(extended, op) && extended->op != wrap_op_##verb) {                                                          \
+	if (HAS_EXTENDED(extended, op) && extended->op != wrap_op_##verb) {                        \
 		entry->ops.op = extended->op;                                                      \
 		extended->op = wrap_op_##verb;                                                     \
 	}

@@ -3,10 +3,9 @@
 #include "intercept/gate.h"
 
 #include <errno.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/maps.h"
+#include "intercept/refusals.h"
 
 /* Everything on these paths in one piece: call for call, a third of the cost was
  * in the calls. */
@@ -14,63 +13,6 @@
 
 __thread uint32_t gate_inside;
 _Static_assert(OBJECTS <= 32, "gate_inside has a bit for each kind of object");
-
-/* Whether a refusal may be shown: at most one a second per process. The next one
- * that is shown tells how many were not. */
-static bool refusal_may_be_shown(struct library *library, uint64_t *ret_unshown)
-{
-	uint64_t last = __atomic_load_n(&library->last_refusal_second, __ATOMIC_RELAXED);
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if ((uint64_t)now.tv_sec + 1 == last ||
-	    !__atomic_compare_exchange_n(&library->last_refusal_second, &last,
-					 (uint64_t)now.tv_sec + 1, false, __ATOMIC_RELAXED,
-					 __ATOMIC_RELAXED)) {
-		__atomic_add_fetch(&library->refusals_unshown, 1, __ATOMIC_RELAXED);
-		return false;
-	}
-	*ret_unshown = __atomic_exchange_n(&library->refusals_unshown, 0, __ATOMIC_RELAXED);
-	return true;
-}
-
-static void refusal_report(struct library *library, const char *verb, unsigned device,
-			   const struct ledger_refusal *refusal, int result, bool tolerated)
-{
-	uint64_t number = __atomic_add_fetch(&library->refusals, 1, __ATOMIC_RELAXED), unshown;
-	char why[160], event[48] = "", line[480];
-
-	if (!refusal_may_be_shown(library, &unshown))
-		return;
-	if (result == LEDGER_UNANSWERED && refusal->obstacle)
-		snprintf(why, sizeof(why),
-			 "used %llu, wanted %llu more, and the collector cannot be asked: %s",
-			 (unsigned long long)refusal->used, (unsigned long long)refusal->wanted,
-			 refusal->obstacle);
-	else if (result == LEDGER_UNANSWERED)
-		snprintf(why, sizeof(why),
-			 "used %llu, wanted %llu more, and the collector %s",
-			 (unsigned long long)refusal->used, (unsigned long long)refusal->wanted,
-			 refusal->stranger ? "does not know this process any more" :
-			 refusal->no_lease ? "has no lease left for this process" :
-					     "does not answer");
-	else
-		snprintf(why, sizeof(why), "used %llu/%llu, wanted %llu more, limit of the %s",
-			 (unsigned long long)refusal->used, (unsigned long long)refusal->limit,
-			 (unsigned long long)refusal->wanted, ledger_scope_names[refusal->scope]);
-	if (result != LEDGER_UNANSWERED) /* of which nobody could tell more */
-		snprintf(event, sizeof(event), ", event %d-%llu", (int)getpid(),
-			 (unsigned long long)(refusal->event ? refusal->event : number));
-	snprintf(line, sizeof(line), "%s %s: tenant=%s device=%s %s %s%s%s%.0llu%s",
-		 tolerated ? "over limit, allowed:" : "refused", verb,
-		 ledger_tenant(&library->ledger), ledger_device_name(&library->ledger, device),
-		 kind_rows[refusal->kind].name, why, event, unshown ? " (and " : "",
-		 (unsigned long long)unshown, unshown ? " more not shown)" : "");
-	log_write(&library->log, LOG_INFO, "%s", line);
-	if (!library->config.quiet &&
-	    !(library->log.to_stderr && log_wants(&library->log, LOG_INFO)))
-		log_stderr("rdma_intercept: %s", line);
-}
 
 static void gate_report_fault(struct library *library, const char *verb, int result)
 {
@@ -113,10 +55,13 @@ static __attribute__((noinline, cold)) bool gate_decide(struct library *library,
 						       ledger_mode(&library->ledger);
 		/* What the collector refuses is refused, whatever the mode is by now. */
 		bool passes = mode != MODE_ENFORCE && (refusal->own || result == LEDGER_UNANSWERED);
-		int charged = result == LEDGER_TOLERATED ? 0 :
-			      passes			 ? gate_charge_forced(library, device, cost,
-									      result == LEDGER_UNANSWERED) :
-							   result;
+		int charged = result;
+
+		if (result == LEDGER_TOLERATED)
+			charged = 0;
+		else if (passes)
+			charged = gate_charge_forced(library, device, cost,
+						     result == LEDGER_UNANSWERED);
 
 		passes = charged <= 0;
 		ledger_count_refused(&library->ledger, refusal->kind, passes);
@@ -419,78 +364,4 @@ bool change_commit(struct change *change, uint64_t after)
 	}
 	change_force(change, after);
 	return true;
-}
-
-/*
- * When a context is closed the kernel frees its objects, unless something still
- * holds its file: a provider that maps queues from it (Soft-RoCE does) leaves the
- * mappings of queues that were not destroyed, and then everything stays, the
- * context too, until the process ends. Such objects linger: they stay charged, but
- * under a number instead of their address, which others may get.
- */
-struct closed_group {
-	uint32_t group;
-	unsigned device;
-};
-
-static bool handle_lingers(const struct handle *handle)
-{
-	return (uintptr_t)handle->key & 1; /* no object has an odd address */
-}
-
-static bool handle_is_of_group(const struct handle *handle, const void *closure)
-{
-	return handle->owner == ((const struct closed_group *)closure)->group &&
-	       !handle_lingers(handle);
-}
-
-static bool handle_is_queue_of_group(const struct handle *handle, const void *closure)
-{
-	return handle_is_of_group(handle, closure) &&
-	       (handle->object == OBJECT_cq || handle->object == OBJECT_qp ||
-		handle->object == OBJECT_srq || handle->object == OBJECT_wq);
-}
-
-static bool handle_lingers_on_device(const struct handle *handle, const void *closure)
-{
-	return handle->device == ((const struct closed_group *)closure)->device &&
-	       handle_lingers(handle);
-}
-
-static void group_linger(struct library *library, const struct closed_group *closed)
-{
-	struct handle handle, none;
-
-	while (handles_take_any(&library->handles, handle_is_of_group, closed, &handle)) {
-		handle.key = (void *)(uintptr_t)(2 * __atomic_add_fetch(&library->lingering, 1,
-									__ATOMIC_RELAXED) +
-						 1);
-		handles_put(&library->handles, &handle, &none);
-	}
-	log_write(&library->log, LOG_INFO,
-		  "a context of %s was closed with queues in it; the kernel "
-		  "keeps all of its objects, and they stay charged",
-		  ledger_device_name(&library->ledger, closed->device));
-}
-
-static void group_release(struct library *library, handle_match *match,
-			  const struct closed_group *closed)
-{
-	struct handle handle;
-
-	while (handles_take_any(&library->handles, match, closed, &handle))
-		gate_give_back(library, &handle);
-}
-
-void gate_release_group(struct library *library, uint32_t group, unsigned device, const char *path)
-{
-	struct closed_group closed = { group, device };
-
-	if (handles_have(&library->handles, handle_is_queue_of_group, &closed) && maps_have(path)) {
-		group_linger(library, &closed);
-		return;
-	}
-	group_release(library, handle_is_of_group, &closed);
-	if (__atomic_load_n(&library->lingering, __ATOMIC_RELAXED) && !maps_have(path))
-		group_release(library, handle_lingers_on_device, &closed);
 }

@@ -56,7 +56,8 @@ struct creation {
 };
 
 /* Whether this call is ours to count: not nested, not switched off. The first call of a process
- * starts the library: it reads the environment and joins the ledger, which may ask the collector. */
+ * starts the library: it reads the environment and joins the ledger, which may ask the
+ * collector. */
 static inline bool creation_start_library(struct creation *creation, enum object object,
 					  const struct ibv_context *context, const void *caller)
 {
@@ -87,7 +88,7 @@ void creation_abort(struct creation *creation);
  * cannot be kept. It was destroyed again then. */
 void *creation_commit(struct creation *creation, void *object);
 
-/* The same for who destroys it himself; false when it cannot be kept, and the creation is not ended. */
+/* The same for who destroys it himself; false when it cannot be kept: then the caller aborts. */
 bool creation_try_commit(struct creation *creation, void *object);
 
 /* The same after what it took turned out to differ from what was asked for. */

@@ -2,6 +2,7 @@
 /* The table of live objects; see handles.h. */
 #include "intercept/handles.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -70,6 +71,7 @@ int handles_put(struct handles *handles, const struct handle *handle, struct han
 	if (4 * (shard->count + 1) > 3 * shard->capacity)
 		result = shard_grow(handles, shard);
 	if (__builtin_expect(result == 0, 1)) {
+		assert(shard->count < shard->capacity); /* or the probe finds no end */
 		slot = shard_probe(shard, handle->key);
 		if (__builtin_expect(slot->key != NULL, 0)) {
 			*ret_replaced = *slot;
@@ -89,6 +91,7 @@ static void shard_erase(struct handle_shard *shard, struct handle *slot)
 	uint32_t mask = shard->capacity - 1;
 	uint32_t gap = (uint32_t)(slot - shard->slots);
 
+	assert(slot->key && shard->count > 0);
 	for (uint32_t at = (gap + 1) & mask; shard->slots[at].key; at = (at + 1) & mask) {
 		uint32_t home = home_of(shard, shard->slots[at].key);
 

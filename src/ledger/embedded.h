@@ -7,6 +7,7 @@
 #ifndef LEDGER_EMBEDDED_H
 #define LEDGER_EMBEDDED_H
 
+#include <assert.h>
 #include <pthread.h>
 
 #include "ledger/backing.h"
@@ -35,6 +36,9 @@ static inline void sums_notice(struct layout_header *header, struct layout_slot 
 	uint64_t returned = __atomic_load_n(&row->returned[kind], __ATOMIC_ACQUIRE);
 	uint64_t amount = returned - row->noticed[kind];
 
+	/* A sum is never below what it is the sum of. */
+	assert(amount <= slot->used[kind] && slot->used[kind] <= header->used[kind]);
+	assert(amount <= header->device[device].used[kind]);
 	row->noticed[kind] = returned;
 	slot->used[kind] -= amount;
 	header->used[kind] -= amount;

@@ -26,7 +26,7 @@ static void requested_limit_set_host(struct ledger *ledger, int kind)
 		__atomic_store_n(&header->defaults, header->defaults & ~bit, __ATOMIC_RELEASE);
 }
 
-/* Says which of the limits that we requested are not used. Not under the lock: a log may be slow. */
+/* Says that a limit that we requested is not used. Not under the lock: a log may be slow. */
 static void requested_limit_report(const struct ledger *ledger, const char *scope, int kind,
 				   uint64_t requested, uint64_t stands)
 {

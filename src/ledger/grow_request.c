@@ -28,12 +28,12 @@ static int grow_request_over_kept(struct ledger_lease *lease, const struct proto
 	struct stat status;
 	int result = -ENOTCONN;
 
-	if (lease->line && !fstat(lease->line, &status) &&
-	    descriptor_is_at(&lease->line_place, &status))
-		result = proto_ask(lease->socket, lease->line, MESSAGE_NEED, request, ret_reply,
+	if (lease->connection && !fstat(lease->connection, &status) &&
+	    descriptor_is_at(&lease->connection_place, &status))
+		result = proto_ask(lease->socket, lease->connection, MESSAGE_NEED, request, ret_reply,
 				   problem);
 	if (result < 0)
-		lease->line = 0;
+		lease->connection = 0;
 	return result;
 }
 
@@ -142,7 +142,7 @@ int grow_request_unanswered(const struct proto_need *request, int error, const c
 		.used = request->total[0] - request->wanted[0],
 		.wanted = request->wanted[0],
 		.limit = request->total[0] - request->wanted[0],
-		.stranger = error == -ESTALE,
+		.unregistered = error == -ESTALE,
 		.obstacle = obstacle,
 		.no_lease = grow_reply_no_lease(error),
 	};

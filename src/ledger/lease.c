@@ -13,7 +13,8 @@
 #include "base/signals.h"
 
 enum {
-	ROUNDS_LEAST = 1000, /* of asking for one charge, while others take what was given */
+	/* So often, and for LEASE_PATIENCE_MS, one charge asks while others take what was given. */
+	ROUNDS_LEAST = 1000,
 	PAGE = 4096,
 };
 
@@ -90,6 +91,7 @@ static const struct lease_row *lease_far_row(const struct lease_table *near, uin
 	size_t offset = offsetof(struct lease_table, row[number]), before = offset % PAGE;
 	char *whole = mremap((void *)near, 0, sizeof(*near), MREMAP_MAYMOVE), *page;
 
+	assert(number < LEASES_MAX);
 	if (whole == MAP_FAILED)
 		return NULL;
 	page = mremap(whole + offset - before, 0, before + sizeof(struct lease_row),
@@ -144,7 +146,7 @@ static __attribute__((noinline, cold)) int lease_grow(struct ledger *ledger, uns
 	struct proto_need request;
 	struct proto_give answer;
 	const char *obstacle = NULL;
-	uint64_t until = grow_clock_ns() + LEASE_PATIENCE_MS * 1000000ull; /* and for that long */
+	uint64_t until = grow_clock_ns() + LEASE_PATIENCE_MS * 1000000ull;
 	sigset_t signals;
 	int result = 0, saved = errno;
 

@@ -7,6 +7,7 @@
 #ifndef LEDGER_LEASE_H
 #define LEDGER_LEASE_H
 
+#include <assert.h>
 #include <sys/stat.h>
 
 #include "ledger/backing.h"
@@ -34,8 +35,13 @@ void lease_add(struct ledger_lease *lease, unsigned device, const struct cost *c
 
 static inline void lease_give_back(uint64_t *used, const struct cost *cost, unsigned count)
 {
-	for (unsigned i = 0; i < count; i++)
-		__atomic_fetch_sub(&used[cost->kind[i]], cost->amount[i], __ATOMIC_SEQ_CST);
+	for (unsigned i = 0; i < count; i++) {
+		uint64_t before = __atomic_fetch_sub(&used[cost->kind[i]], cost->amount[i],
+						     __ATOMIC_SEQ_CST);
+
+		assert(before >= cost->amount[i]);
+		(void)before;
+	}
 }
 
 /* What the two ways have in common. */

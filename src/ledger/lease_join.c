@@ -56,15 +56,15 @@ static int descriptor_keep(int fd)
 static void join_keep_connection(struct ledger_lease *lease, const struct proto_welcome *welcome,
 				 const struct proto_reply *reply)
 {
-	int line = descriptor_keep(reply->connection);
+	int kept = descriptor_keep(reply->connection);
 	struct stat status;
 
 	if (!stat("/", &status))
 		lease->root = descriptor_place(&status);
-	if (!(welcome->flags & WELCOME_STAYS) || !reply->askable || fstat(line, &status))
+	if (!(welcome->flags & WELCOME_STAYS) || !reply->askable || fstat(kept, &status))
 		return;
-	lease->line = line;
-	lease->line_place = descriptor_place(&status);
+	lease->connection = kept;
+	lease->connection_place = descriptor_place(&status);
 }
 
 /* Maps the beginning of a file of that size. The version is looked at before the size, which

@@ -12,8 +12,8 @@
 #include "ledger/identity.h"
 #include "ledger/lease.h"
 
-static struct ledger_past
-	past_self; /* the process that was the last to join: the parent, in a child */
+/* The process that was the last to join: the parent, in a child. */
+static struct ledger_past past_self;
 
 void past_remember(struct usage_page *usage, int fd)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The processes that have a place in the shared file: taking one, and giving back what the dead held. */
+/* The places of processes in the shared file: taking one, and giving back what the dead held. */
 #include <errno.h>
 #include <string.h>
 
@@ -17,6 +17,8 @@ static void seat_release(struct layout_header *header, unsigned seat)
 		for (int kind = 0; kind < KIND_COUNT && slot->devices >> device & 1; kind++) {
 			uint64_t summed = row->charged[kind] - row->noticed[kind];
 
+			assert(summed <= header->device[device].used[kind] &&
+			       summed <= header->used[kind]);
 			header->used[kind] -= summed;
 			header->device[device].used[kind] -= summed;
 		}
