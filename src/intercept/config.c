@@ -147,7 +147,7 @@ static int parse_assignments(const char *at, const char *end, uint64_t *limits)
 	return 0;
 }
 
-static bool skip(const char **at, const char *end, const char *word)
+static bool text_skip(const char **at, const char *end, const char *word)
 {
 	size_t length = strlen(word);
 
@@ -162,11 +162,11 @@ static int parse_scope(struct ledger_limits *limits, const char *at, const char 
 	struct ledger_device_limits *device;
 	const char *colon;
 
-	if (skip(&at, end, "process:"))
+	if (text_skip(&at, end, "process:"))
 		return parse_assignments(at, end, limits->process);
-	if (skip(&at, end, "host:"))
+	if (text_skip(&at, end, "host:"))
 		return parse_assignments(at, end, limits->host);
-	if (!skip(&at, end, "device:"))
+	if (!text_skip(&at, end, "device:"))
 		return -EINVAL;
 	colon = memchr(at, ':', (size_t)(end - at));
 	if (!colon || colon + 1 == end)

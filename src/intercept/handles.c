@@ -18,7 +18,7 @@ static inline struct handle_shard *shard_of(struct handles *handles, const void 
 	return &handles->shard[key_mix(key) >> 60 & (HANDLE_SHARDS - 1)];
 }
 
-static inline uint32_t home_of(const struct handle_shard *shard, const void *key)
+static inline uint32_t shard_home(const struct handle_shard *shard, const void *key)
 {
 	return (uint32_t)(key_mix(key) >> 28) & (shard->capacity - 1);
 }
@@ -26,7 +26,7 @@ static inline uint32_t home_of(const struct handle_shard *shard, const void *key
 /* The slot of the key, or the empty one where it would go. Needs capacity. */
 static struct handle *shard_probe(const struct handle_shard *shard, const void *key)
 {
-	uint32_t at = home_of(shard, key);
+	uint32_t at = shard_home(shard, key);
 
 	while (shard->slots[at].key && shard->slots[at].key != key)
 		at = (at + 1) & (shard->capacity - 1);
@@ -93,7 +93,7 @@ static void shard_erase(struct handle_shard *shard, struct handle *slot)
 
 	assert(slot->key && shard->count > 0);
 	for (uint32_t at = (gap + 1) & mask; shard->slots[at].key; at = (at + 1) & mask) {
-		uint32_t home = home_of(shard, shard->slots[at].key);
+		uint32_t home = shard_home(shard, shard->slots[at].key);
 
 		/* It may move into the gap unless its home lies after the gap. */
 		if (((at - home) & mask) >= ((at - gap) & mask)) {

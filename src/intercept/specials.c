@@ -17,7 +17,7 @@
 /* ---- contexts ---- */
 
 /* Books a context that the real verb just made, and replaces its operations. */
-static struct ibv_context *context_settle(struct creation *creation, struct ibv_context *context)
+static struct ibv_context *context_commit(struct creation *creation, struct ibv_context *context)
 {
 	int result;
 
@@ -72,7 +72,7 @@ struct ibv_context *wrap_ibv_open_device(struct ibv_device *device)
 	creation.handle.cost = COST1(ctx, 1);
 	if (!creation_begin_on_device(&creation, "ibv_open_device", device->name))
 		return NULL;
-	return context_settle(&creation, UNCANCELLED(real(device)));
+	return context_commit(&creation, UNCANCELLED(real(device)));
 }
 
 /* What providers' own openers come to. */
@@ -88,7 +88,7 @@ struct ibv_context *wrap_verbs_open_device(struct ibv_device *device, void *priv
 	creation.handle.cost = COST1(ctx, 1);
 	if (!creation_begin_on_device(&creation, "verbs_open_device", device->name))
 		return NULL;
-	return context_settle(&creation, UNCANCELLED(real(device, private_data)));
+	return context_commit(&creation, UNCANCELLED(real(device, private_data)));
 }
 
 /* Another handle on a context that exists: nothing is charged, but what is made
@@ -319,7 +319,7 @@ void wrap_ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 
 /* ---- connection manager ---- */
 
-static int id_settle(struct creation *creation, int result, struct rdma_cm_id **id)
+static int cm_id_commit(struct creation *creation, int result, struct rdma_cm_id **id)
 {
 	if (result) {
 		creation_abort(creation);
@@ -341,7 +341,7 @@ int wrap_rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **
 	creation.handle.cost = COST1(cm_id, 1);
 	if (!creation_begin(&creation, "rdma_create_id", OBJECT_cm_id, NULL))
 		return -1;
-	return id_settle(&creation, UNCANCELLED(real(channel, id, context, ps)), id);
+	return cm_id_commit(&creation, UNCANCELLED(real(channel, id, context, ps)), id);
 }
 
 int wrap_rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv_pd *pd,
@@ -357,7 +357,7 @@ int wrap_rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struc
 	creation.handle.cost = COST1(cm_id, 1);
 	if (!creation_begin(&creation, "rdma_create_ep", OBJECT_cm_id, NULL))
 		return -1;
-	return id_settle(&creation, real(id, res, pd, attr), id);
+	return cm_id_commit(&creation, real(id, res, pd, attr), id);
 }
 
 int wrap_rdma_destroy_id(struct rdma_cm_id *id)
@@ -388,7 +388,7 @@ void wrap_rdma_destroy_ep(struct rdma_cm_id *id)
  * what a server does that wants no more connections: rejected, and the
  * application waits for its next event. True when the event was eaten.
  */
-static bool request_refused(struct library *library, struct rdma_cm_event *event)
+static bool cm_request_refused(struct library *library, struct rdma_cm_event *event)
 {
 	static __typeof__(rdma_reject) *reject;
 	static __typeof__(rdma_ack_cm_event) *acknowledge;
@@ -434,6 +434,6 @@ int wrap_rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_ev
 			ledger_count_cm_event(&library->ledger, (unsigned)(*event)->event);
 		errno = left;
 	} while (library && (*event)->event == RDMA_CM_EVENT_CONNECT_REQUEST &&
-		 request_refused(library, *event));
+		 cm_request_refused(library, *event));
 	return result;
 }

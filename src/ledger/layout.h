@@ -80,8 +80,8 @@ struct layout_header {
  */
 struct layout_slot_device {
 	uint64_t charged[KIND_COUNT]; /* the owner, locked */
-	uint64_t returned[KIND_COUNT]; /* the owner's threads, atomically (release), without the lock;
-					  only grows */
+	uint64_t returned[KIND_COUNT]; /* the owner's threads, atomically (release), without the
+					  lock; only grows */
 	uint64_t noticed[KIND_COUNT]; /* locked; how much of returned has left the sums */
 	struct gauges gauges;	      /* without the lock */
 };

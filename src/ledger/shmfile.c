@@ -33,7 +33,7 @@ shmfile_fail(int result, char problem[LEDGER_PROBLEM], const char *format, ...)
 	return result;
 }
 
-static struct layout_signature our_signature(void)
+static struct layout_signature shmfile_signature(void)
 {
 	return (struct layout_signature){
 		.magic = LAYOUT_MAGIC,
@@ -73,7 +73,7 @@ static void header_init(struct layout_header *header)
 		for (unsigned device = 0; device < LEDGER_DEVICES; device++)
 			header->device[device].limit[kind] = SIZE_UNLIMITED;
 	}
-	header->signature = our_signature();
+	header->signature = shmfile_signature();
 }
 
 static int shmfile_map(struct shmfile *file, int protection)
@@ -122,10 +122,10 @@ close:
 	return result;
 }
 
-static int check_signature(const struct layout_signature *seen, const char *path,
-			   char problem[LEDGER_PROBLEM])
+static int shmfile_check_signature(const struct layout_signature *seen, const char *path,
+				   char problem[LEDGER_PROBLEM])
 {
-	const struct layout_signature ours = our_signature();
+	const struct layout_signature ours = shmfile_signature();
 
 	if (seen->magic != ours.magic)
 		return shmfile_fail(-EINVAL, problem,
@@ -168,7 +168,7 @@ static int shmfile_check(int fd, const char *path, bool foreign_allowed,
 	if (pread(fd, &seen, sizeof(seen), 0) != (ssize_t)sizeof(seen))
 		return shmfile_fail(-EINVAL, problem, "shared memory %s is truncated: %lld bytes",
 				    path, (long long)status.st_size);
-	result = check_signature(&seen, path, problem);
+	result = shmfile_check_signature(&seen, path, problem);
 	if (result < 0)
 		return result;
 	if (status.st_size != (off_t)LAYOUT_FILE_SIZE)
@@ -202,7 +202,7 @@ static int shmfile_attach(struct shmfile *file, const char *path, bool writing,
 	return result;
 }
 
-static void path_make(char path[PATH_SIZE], const char *name, unsigned number)
+static void shmfile_path(char path[PATH_SIZE], const char *name, unsigned number)
 {
 	if (number)
 		snprintf(path, PATH_SIZE, DIRECTORY "/%s.%u", name, number);
@@ -211,7 +211,7 @@ static void path_make(char path[PATH_SIZE], const char *name, unsigned number)
 }
 
 /* Whether something is at the path that is ours to use, or to complain about. */
-static bool is_ours(const char *path, bool shared, uid_t *ret_owner)
+static bool shmfile_is_ours(const char *path, bool shared, uid_t *ret_owner)
 {
 	struct stat status;
 
@@ -224,27 +224,27 @@ static bool is_ours(const char *path, bool shared, uid_t *ret_owner)
 
 /* Which of the names we have a file under; -1. The search is the same in every process, and an
  * own file goes first: so what others plant and remove does not part our processes. */
-static int number_find(const char *name, bool shared, char path[PATH_SIZE])
+static int shmfile_find_number(const char *name, bool shared, char path[PATH_SIZE])
 {
 	uid_t owner;
 
 	for (int number = 0; number < SHMFILE_NAMES; number++) {
-		path_make(path, name, (unsigned)number);
-		if (is_ours(path, shared, &owner))
+		shmfile_path(path, name, (unsigned)number);
+		if (shmfile_is_ours(path, shared, &owner))
 			return number;
 	}
 	return -1;
 }
 
 /* A new file under the first name that is free; 1 if somebody of ours was faster. */
-static int create_somewhere(struct shmfile *file, const struct ledger_options *options,
-			    char path[PATH_SIZE], char problem[LEDGER_PROBLEM])
+static int shmfile_create_free(struct shmfile *file, const struct ledger_options *options,
+			       char path[PATH_SIZE], char problem[LEDGER_PROBLEM])
 {
 	for (unsigned number = 0; number < SHMFILE_NAMES; number++) {
 		uid_t owner = geteuid();
 		int result;
 
-		path_make(path, options->name, number);
+		shmfile_path(path, options->name, number);
 		result = shmfile_create(file, path, options->mode);
 		if (result == 0) {
 			log_write(options->log, LOG_INFO, "created shared memory %s, mode %04o",
@@ -255,7 +255,7 @@ static int create_somewhere(struct shmfile *file, const struct ledger_options *o
 			return shmfile_fail(result, problem,
 					    "shared memory %s cannot be created: %s", path,
 					    strerror(-result));
-		if (is_ours(path, options->shared, &owner))
+		if (shmfile_is_ours(path, options->shared, &owner))
 			return 1;
 		if (!number)
 			shmfile_fail(0, problem,
@@ -274,8 +274,8 @@ int shmfile_open(struct shmfile *file, const struct ledger_options *options,
 
 	do {
 		problem[0] = '\0';
-		if (number_find(options->name, options->shared, path) < 0) {
-			result = create_somewhere(file, options, path, problem);
+		if (shmfile_find_number(options->name, options->shared, path) < 0) {
+			result = shmfile_create_free(file, options, path, problem);
 			again = result == 1;
 		} else {
 			result = shmfile_attach(file, path, true, options->shared, problem);
@@ -306,8 +306,8 @@ int shmfile_observe(struct shmfile *file, const char *name, char problem[LEDGER_
 {
 	char path[PATH_SIZE];
 
-	if (number_find(name, false, path) < 0)
-		path_make(path, name, 0);
+	if (shmfile_find_number(name, false, path) < 0)
+		shmfile_path(path, name, 0);
 	problem[0] = '\0';
 	return shmfile_attach(file, path, false, true, problem);
 }

@@ -26,7 +26,7 @@ enum {
 	PROTO_REPLY_MAX = 8192,
 };
 
-/* A limit that is not set, in rows and wishes. */
+/* A limit that is not set, in rows and requests. */
 #define PROTO_UNLIMITED UINT64_MAX
 /* A count of the kernel's that nobody makes, or not completely. */
 #define PROTO_UNKNOWN UINT64_MAX
