@@ -18,7 +18,7 @@ trap 'rm -rf "$work"' EXIT
 commands() {
 	sed -n -e 's/^  "command": "\(.*\)",$/\1/p' "$build/compile_commands.json" |
 		sed -e 's/\\"/"/g' -e 's/\\\\/\\/g' |
-		sed -n -e "s|^[^ ]* \(.*\) -o [^ ]* -c \($PWD/src/[a-z]*/[a-z]*\.c\)\$|\2\t\1|p" |
+		sed -n -e "s|^[^ ]* \(.*\) -o [^ ]* -c \($PWD/src/[a-z_/]*\.c\)\$|\2\t\1|p" |
 		sort -u -k 1,1
 }
 

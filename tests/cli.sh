@@ -204,6 +204,7 @@ END
 	check "a mistake before -j is told as JSON, too" exits 2 --nonsense status -j
 	check "is a document" is_json
 	check "no kind of that name" complains 1 "no kind 'quux'" show kind quux
+	check "no section of that name" complains 2 "unknown section 'quux': expected collector," show key quux
 }
 
 help_and_version() {
@@ -241,6 +242,16 @@ no_collector() {
 		check "kind $kind" grep -qE "^$kind +(count|bytes) +[a-zA-Z]" "$work/out"
 	done < <(sed -n 's/^KIND(\([a-z_]*\),.*/\1/p' "$sources/src/ledger/kinds.def")
 	check "the kinds as JSON" answers show kind
+	check "the keys" exits 0 show key
+	check "a key of the collector" grep -qE '^collector +socket +- +the ' "$work/out"
+	check "a key of the host" grep -qE '^host +guard_writes +on +whether ' "$work/out"
+	check "a key of tenants" grep -qE '^tenant +mode +enforce +what ' "$work/out"
+	check "keys for kinds" grep -qE '^default +process\.device\.NAME\.KIND +unlimited +limit ' "$work/out"
+	check "the conditions" grep -qE '^cgroup +yes +the path ' "$work/out"
+	check "the keys of a section" exits 0 show key host
+	check "no others" not grep -qE '^(collector|default|tenant) ' "$work/out"
+	check "the keys as JSON" answers show key
+	check "what is expected" says out '"expected":"on or off"'
 	for arguments in status 'show tenant' 'show process' 'show process 1' 'show device' 'show kind qp' \
 		'limit get' 'limit set host qp=1' 'limit unset host qp' 'tenant list' 'tenant add x' \
 		'tenant remove x' 'guard status' 'guard on x' 'guard off x' reload 'explain 1' events \
@@ -379,6 +390,11 @@ output_and_escapes() {
 	check "letters are not" complains 2 'größe' größe
 	check "no UTF-8 in JSON" exits 2 -j $'\xff'
 	check "is a document" is_json
+	# rdma_monitor prints by the same rules; unit_print has the rest of it.
+	try "$build/rdma_monitor" $'\e[31m\xff\u202e'
+	check "rdma_monitor: escaped in the same way" says err 'unknown argument '"'"'\x1b[31m\xff\xe2\x80\xae'"'"
+	try "$build/rdma_monitor" größe
+	check "rdma_monitor: letters are not" says err 'größe'
 }
 
 completion() {
@@ -396,8 +412,20 @@ completion() {
 	check "completion leaves the program's alone" not completes 'run env -' --json
 	check "completion of kinds" completes 'show kind ' qp mr_bytes
 	check "completion of limits" completes 'run --limit host:q' qp=
-	check "completion of keys" completes 'limit set host ' qp= process.qp=
-	check "completion of keys without values" completes 'limit unset host pro' process.qp
+	while IFS='|' read -r line keys; do
+		read -ra words <<<"$keys"
+		check "completion of keys: '$line'" completes "$line " "${words[@]}"
+	done <<'END'
+limit set host|qp= mr_bytes= guard_writes=
+limit set default|qp= process.qp= mode= guard=
+limit set tenant x|qp= process.qp= mode= guard= match=
+tenant add x|process.mr_bytes= mode=
+limit unset host|qp guard_writes
+limit unset tenant x|process.qp mode match
+show key|collector host default tenant
+tenant add x --match|uid= gid= cgroup= container= job=
+END
+	check "completion of no keys of other sections" not completes 'limit set host ' process.qp=
 	check "completion of sections" completes 'limit get ' host default tenant
 	while IFS='|' read -r option value; do
 		check "completion of --$option" completes "run --$option " "$value"

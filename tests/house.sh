@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The rules of the house: who may include whom, headers that stand alone, lists
 # that follow from the tables, exports that follow from verbs.def, and that a new
-# kind of resource is one line.
+# kind of resource and a new key of the policy are one line each.
 set -euo pipefail
 source=${SOURCE_DIRECTORY:-$(cd "$(dirname "$0")/.." && pwd)} build=${BUILD_DIRECTORY:-$(cd "$(dirname "$0")/.." && pwd)/build}
 cd "$source"
@@ -17,15 +17,18 @@ fail() {
 
 # ---- rooms: which other rooms a room may include (base is for everybody)
 # (proto sees the kinds of ledger, which asks by proto, and so does monitor; collector sees
-# how the monitor's counts are read and its guard is told; cli sees the kinds and, for one
-# command, the reader of policy files)
-declare -A may=([base]="" [proto]="ledger" [ledger]="proto" [intercept]="ledger" [monitor]="ledger"
-	[collector]="ledger proto monitor" [cli]="ledger proto collector")
+# how the monitor's counts are read and its guard is told, and the policy as a whole; cli sees the
+# kinds, and the tables of the policy, too)
+declare -A may=([base]="" [output]="" [proto]="ledger" [ledger]="proto" [intercept]="ledger"
+	[monitor]="ledger output" [policy]="ledger" [collector]="ledger proto policy monitor"
+	[cli]="ledger proto policy output")
 declare -A sees=([proto/ledger]="kinds" [monitor/ledger]="kinds"
-	[collector/monitor]="\(reader\|rows\|guards\|guardrows\)" [cli/ledger]="\(kinds\|ledger\)"
-	[cli/collector]="policy")
-# The one header of these folders that says nothing of verbs: how the kernel is asked.
-declare -A knows=([monitor]="rdma/rdma_netlink.h")
+	[collector/monitor]="\(reader/\(reader\|rows\)\|guard/guard_\(maps\|rows\)\)" [cli/ledger]="\(kinds\|ledger\)"
+	[policy/ledger]="ledger" [collector/policy]="policy" [cli/policy]="\(policy\|keys\|conditions\)")
+# Headers of the kernel's interface to users, and the one file that may include each of them: the
+# table of the kernel's objects and commands is made from them, and so is the question for its list.
+declare -A knows=([src/monitor/kernel/uverbs.h]="ib_user_ioctl_cmds ib_user_ioctl_verbs ib_user_verbs rdma_user_ioctl_cmds"
+	[src/monitor/polling/netlink.c]="rdma_netlink")
 for room in "${!may[@]}"; do
 	while IFS=: read -r file _ line; do
 		other=$(sed -E 's/.*"([a-z]+)\/.*/\1/' <<<"$line")
@@ -38,18 +41,63 @@ for room in "${!may[@]}"; do
 			fail "$file includes more of $other/ than $only"
 		fi
 	done < <(grep -rnE '#include "[a-z]+/' "src/$room")
-	if [ "$room" != intercept ] && grep -rnE '<(infiniband|rdma)/' "src/$room" |
-		grep -vF "<${knows[$room]-nothing}>"; then
-		fail "src/$room knows verbs: only src/intercept may"
-	fi
+	[ "$room" != intercept ] || continue
+	while IFS=: read -r file _ line; do
+		header=$(sed -E 's/.*<rdma\/([a-z_]+)\.h>.*/\1/' <<<"$line")
+		[[ " ${knows[$file]-} " == *" $header "* ]] ||
+			fail "$file includes $line: only src/intercept knows verbs"
+	done < <(grep -rnE '<(infiniband|rdma)/' "src/$room")
 done
 for room in src/*/; do
 	[ -v "may[$(basename "$room")]" ] || fail "no rule for the room $room"
 done
 
+# ---- sub-rooms: a room that is larger is folders, which have rules of their own
+# (the tool loads and shows all of it; nobody includes the tool)
+declare -A may_in=([monitor/reader]="" [monitor/kernel]="reader" [monitor/polling]="reader"
+	[monitor/accounting]="reader kernel" [monitor/guard]="reader kernel"
+	[monitor/tool]="reader kernel polling accounting guard")
+for part in "${!may_in[@]}"; do
+	room=${part%/*}
+	while IFS=: read -r file _ line; do
+		other=$(sed -E "s/.*\"$room\/(([a-z]+)\/)?.*/\2/" <<<"$line")
+		case " ${part#*/} ${may_in[$part]} " in
+		*" ${other:-none} "*) ;;
+		*) fail "$file includes $room/$other/, which its sub-room may not" ;;
+		esac
+	done < <(grep -rnE "#include \"$room/" "src/$part")
+done
+# (of the monitor, only the tool prints; and only the output knows the library that writes JSON)
+while IFS=: read -r file _; do
+	case $file in
+	src/output/* | src/cli/* | src/monitor/tool/*) ;;
+	*) fail "$file includes output/, but is no program that people call" ;;
+	esac
+done < <(grep -rnE '#include "output/' src)
+while IFS=: read -r file _; do
+	[ "$file" = src/output/json.h ] || fail "$file includes <jansson.h>: only src/output/json.h may"
+done < <(grep -rn '#include <jansson' src)
+for part in src/*/*/; do
+	part=${part#src/}
+	[ -v "may_in[${part%/}]" ] || fail "no rule for the sub-room src/$part"
+done
+for part in "${!may_in[@]}"; do
+	for file in "src/${part%/*}"/*.[ch]; do
+		[ ! -e "$file" ] || fail "$file is in no sub-room"
+	done
+done
+
 # ---- each header compiles alone, each file says its licence
-for header in src/*/*.h tests/*.h tests/*/*.h tests/*/*/*.h; do
+for header in src/*/*.h src/*/*/*.h tests/*.h tests/*/*.h tests/*/*/*.h; do
 	echo "#include \"$source/$header\"" >"$work/alone.c"
+	case $header in
+	*.bpf.h)
+		clang -target bpf -D__TARGET_ARCH_x86 -ffreestanding -Isrc -idirafter "/usr/include/$(gcc -print-multiarch)" \
+			-fsyntax-only -Wall -Wextra -Wno-unused-parameter -Wno-unused-function -Werror "$work/alone.c" ||
+			fail "$header does not compile alone"
+		continue
+		;;
+	esac
 	# (some pragmas are for the compiler of programs in the kernel)
 	gcc -std=gnu11 -D_GNU_SOURCE -Isrc -Itests -Itests/{fakeverbs,step,daemon} -fsyntax-only -Wall -Werror \
 		-Wno-unknown-pragmas "$work/alone.c" || fail "$header does not compile alone"
@@ -89,6 +137,59 @@ KINDS_DEF=$work/src/ledger/kinds.def "$work/kinds" | tee "$work/output" | grep '
 if ! grep -qx "$((before + 1)) kinds" "$work/output" || ! grep -q ', 0 failed$' "$work/output"; then
 	fail "a row added to kinds.def did not reach every list"
 fi
+
+# ---- a policy key is one line, a condition of match lines one line and a function
+cp -r src "$work/rows"
+sed -i '/^#undef KEY_COLLECTOR/i \
+KEY_COLLECTOR(house_path, "house_path", path, "", "a key that only this test knows")\
+KEY_HOST(house_host, "house_host", switch, POLICY_OFF, "a key that only this test knows")\
+KEY_TENANT(house_mode, "house_mode", mode, POLICY_WARN, "a key that only this test knows")\
+KEY_TENANT(house_amounts, "house.", amounts, 7, "a key that only this test knows")' "$work/rows/policy/keys.def"
+echo 'CONDITION(house_gid, groups, false, "a condition that only this test knows")' >>"$work/rows/policy/conditions.def"
+cat >>"$work/rows/policy/match.c" <<'END'
+bool policy_meets_house_gid(const void *field, const struct policy_facts *facts)
+{
+	return ids_have(field, facts->subject->gid);
+}
+END
+mapfile -t sources < <(find "$work/rows" -name '*.c' ! -path '*/intercept/*' ! -path '*/collector/*' \
+	! -path '*/monitor/*')
+mapfile -t below < <(printf '%s\n' "${sources[@]}" | grep -v '/cli/')
+gcc -std=gnu11 -D_GNU_SOURCE -Wall -Werror -I"$work/rows" -Itests -o "$work/policy_rows" \
+	tests/unit/policy_rows.c tests/{harness,session}.c "${below[@]}"
+gcc -std=gnu11 -D_GNU_SOURCE -Wall -Werror -I"$work/rows" -o "$work/rdma_intercept" "${sources[@]}" \
+	-DCLI_VERSION='"0"' -DCLI_LIBRARY_ARCHITECTURE='""' -DCLI_LIBRARY_DIRECTORY='""' -ljansson
+"$build/tests/unit_policy_rows" >"$work/before"
+"$work/policy_rows" | tee "$work/after" | grep 'failed:' || true
+for rows in 'keys 4' 'conditions 1'; do
+	before=$(sed -n "s/ ${rows% *}\$//p" "$work/before")
+	grep -qx "$((before + ${rows#* })) ${rows% *}" "$work/after" || fail "new ${rows% *} are not in the table"
+done
+grep -q ', 0 failed$' "$work/after" || fail "a row added to keys.def or conditions.def did not reach everything"
+cat >"$work/house.conf" <<'END'
+[host]
+house_host = on
+[tenant t]
+house_mode = audit
+house.qp = 3
+house.device.mlx5_0.mr_bytes = 1G
+match = house_gid=5
+END
+PATH=$work:$PATH rdma_intercept check "$work/house.conf" || fail "check does not know keys of new rows"
+# completed line candidate
+completed() {
+	local offered
+
+	# shellcheck disable=SC2016
+	offered=$(PATH=$work:$PATH bash -c '. packaging/bash-completion/rdma_intercept
+		COMP_LINE=$1 COMP_POINT=${#1}
+		_rdma_intercept; printf "%s\n" "${COMPREPLY[@]}"' - "rdma_intercept $1")
+	grep -qxFe "$2" <<<"$offered" || fail "the completion of '$1' does not offer $2"
+}
+completed 'limit set host ' house_host=
+completed 'limit set tenant t ' house.mr_bytes=
+completed 'limit unset default ' house_mode
+completed 'tenant add t --match ' house_gid=
 
 # ---- scripts
 if command -v shellcheck >/dev/null; then

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "cli/collector.h"
-#include "cli/form.h"
-#include "cli/page.h"
+#include "output/form.h"
+#include "output/page.h"
 
 static bool one_line(const char *text)
 {

@@ -1,31 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* What subcommands share: failing, counting operands, memory; see cli.h. */
+/* What subcommands share: answering, failing, counting operands; see cli.h. */
 #include "cli/cli.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/size.h"
-#include "cli/form.h"
-#include "cli/page.h"
+#include "output/form.h"
+#include "output/page.h"
 
 const char *cli_value(const struct given *option)
 {
 	return option->count ? option->value[option->count - 1] : NULL;
 }
 
-void *cli_memory(void *pointer)
+void page_begin(struct page *page, const struct cli *cli)
 {
-	static const char complaint[] = CLI_NAME ": out of memory\n";
-
-	if (pointer)
-		return pointer;
-	if (write(STDERR_FILENO, complaint, sizeof(complaint) - 1) < 0)
-		_exit(CLI_WRONG);
-	_exit(CLI_WRONG);
+	page_open(page, &cli->screen, cli->options.json.count);
 }
 
 static int vfail(const struct cli *cli, int status, const char *format, va_list arguments)
@@ -33,9 +26,9 @@ static int vfail(const struct cli *cli, int status, const char *format, va_list 
 	char *sentence;
 
 	if (vasprintf(&sentence, format, arguments) < 0)
-		cli_memory(NULL);
+		memory_need(NULL);
 	if (cli->options.json.count) {
-		page_json_line(cli_memory(json_pack("{s:o}", "error", form_json_text(sentence))));
+		page_json_error(sentence);
 	} else {
 		char *printable = form_printable(sentence, NULL);
 

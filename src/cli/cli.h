@@ -10,7 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/table.h"
+#include "output/memory.h"
+#include "output/table.h"
 
 #define CLI_NAME "rdma_intercept"
 
@@ -84,7 +85,8 @@ int cli_one_of(const struct cli *cli, const char *option, const char *word,
 /* A process ID as it was typed; an exit status. */
 int cli_pid(const struct cli *cli, const char *text, size_t length, int32_t *ret_pid);
 
-/* The pointer, unless it is NULL: then there is no memory, and this is the end. */
-void *cli_memory(void *pointer);
+/* Begins the answer, as text or as JSON. */
+struct page;
+void page_begin(struct page *page, const struct cli *cli);
 
 #endif

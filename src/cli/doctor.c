@@ -21,9 +21,9 @@
 #include <unistd.h>
 
 #include "cli/collector.h"
-#include "cli/form.h"
 #include "cli/library.h"
-#include "cli/page.h"
+#include "output/form.h"
+#include "output/page.h"
 
 #define DEVICES "/sys/class/infiniband"
 #define NODES "/dev/infiniband"
@@ -394,9 +394,8 @@ static bool may_lock_memory(void)
 
 static void check_memlock(const struct facts *facts, struct finding *finding)
 {
-	const struct kind_row bytes = { .unit = UNIT_BYTES };
 	struct rlimit limit;
-	char text[AMOUNT_TEXT];
+	char text[BYTES_TEXT];
 
 	if (getrlimit(RLIMIT_MEMLOCK, &limit))
 		return;
@@ -406,7 +405,7 @@ static void check_memlock(const struct facts *facts, struct finding *finding)
 		find(finding, &doubtful,
 		     "beyond it memory regions fail with ENOMEM, which is not our refusal; see ulimit -l",
 		     "locked memory is limited to %s",
-		     amount_text(&(struct amount){ limit.rlim_cur, &bytes }, text));
+		     bytes_text(limit.rlim_cur, text));
 }
 
 /* The file in which processes keep books without a collector; see librdma_intercept(7). */

@@ -6,9 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/refusal.h"
 #include "cli/collector.h"
-#include "cli/page.h"
 #include "cli/vocabulary.h"
+#include "output/page.h"
 
 static const struct event_type {
 	const char *name;
@@ -58,7 +59,7 @@ enum { RINGS = sizeof(rings) / sizeof(rings[0]) };
 static void sentence_show(const struct form *form, const void *field, struct cell *ret_cell)
 {
 	const struct event *event = field;
-	char used[AMOUNT_TEXT], wanted[AMOUNT_TEXT], limit[AMOUNT_TEXT], times[48] = "";
+	char words[REFUSAL_TEXT], times[48] = "";
 
 	if (event->given.count > 1)
 		snprintf(times, sizeof(times), "%" PRIu64 " times, the last: ", event->given.count);
@@ -67,12 +68,15 @@ static void sentence_show(const struct form *form, const void *field, struct cel
 			   *event->id ? ", event " : "", event->id);
 		return;
 	}
-	cell_print(ret_cell, NULL,
-		   "%s%s%s%s used %s/%s, wanted %s more, limit of the %s%s, event %s", times,
-		   event->given.text, *event->given.text ? ": " : "", event->kind,
-		   amount_text(&event->used, used), amount_text(&event->limit, limit),
-		   amount_text(&event->wanted, wanted), event->scope,
-		   event->given.own ? " (its own)" : "", event->id);
+	refusal_text(&(struct refusal_words){ .kind = event->kind,
+					      .scope = event->scope,
+					      .used = event->given.used,
+					      .limit = event->given.limit,
+					      .wanted = event->given.wanted,
+					      .own = event->given.own },
+		     words);
+	cell_print(ret_cell, NULL, "%s%s%s%s, event %s", times, event->given.text,
+		   *event->given.text ? ": " : "", words, event->id);
 }
 
 static const struct form form_sentence = { .show = sentence_show };

@@ -3,8 +3,9 @@
 #ifndef CLI_EVENT_H
 #define CLI_EVENT_H
 
-#include "cli/form.h"
-#include "cli/table.h"
+#include "cli/amount.h"
+#include "output/form.h"
+#include "output/table.h"
 #include "proto/messages.h"
 
 struct event {

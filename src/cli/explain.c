@@ -9,8 +9,8 @@
 #include "base/size.h"
 #include "cli/collector.h"
 #include "cli/event.h"
-#include "cli/page.h"
 #include "cli/vocabulary.h"
+#include "output/page.h"
 
 struct identity {
 	int32_t pid;

@@ -9,10 +9,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/amount.h"
 #include "cli/change.h"
 #include "cli/collector.h"
-#include "cli/form.h"
-#include "cli/page.h"
+#include "output/form.h"
+#include "output/page.h"
 
 /* guard on waits so long, in such steps, for rdma_monitor to attach and to count. */
 enum { AWAIT_MOST_MS = 60000, AWAIT_STEP_MS = 50 };
@@ -77,7 +78,7 @@ static const struct form form_word = { .show = word_show };
 static json_t *kinds_json(const struct form *form, const void *field)
 {
 	uint64_t guarded = *(const uint64_t *)field;
-	json_t *kinds = cli_memory(json_array());
+	json_t *kinds = memory_need(json_array());
 
 	for (int kind = 0; kind < KIND_COUNT; kind++)
 		if (guarded >> kind & 1)
@@ -100,7 +101,7 @@ static const struct column hold_columns[] = {
 static json_t *holds_json(const struct form *form, const void *field)
 {
 	const struct hold *hold = field;
-	json_t *kinds = cli_memory(json_object());
+	json_t *kinds = memory_need(json_object());
 
 	for (int kind = 0; kind < KIND_COUNT; kind++)
 		json_object_set_new(kinds, hold[kind].kind,
@@ -308,7 +309,7 @@ static int conclude(const struct cli *cli, json_t *sections)
 
 static int turn(const struct cli *cli, const char *position, bool on)
 {
-	json_t *sections = cli_memory(json_array());
+	json_t *sections = memory_need(json_array());
 	struct proto_change change;
 	struct page page;
 	int result = cli_operands(cli, 1, UINT_MAX);

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/form.h"
-#include "cli/page.h"
+#include "output/form.h"
+#include "output/page.h"
 
 /* ---- the tables */
 
@@ -185,7 +185,7 @@ static void add_option(struct cli *cli, const struct option_row *row, const char
 	struct given *given = given_of(cli, row);
 
 	given->value =
-		cli_memory(reallocarray(given->value, given->count + 1, sizeof(*given->value)));
+		memory_need(reallocarray(given->value, given->count + 1, sizeof(*given->value)));
 	given->value[given->count++] = value;
 }
 
@@ -346,7 +346,7 @@ static int serve(struct cli *cli, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	char **words = cli_memory(calloc((size_t)argc + 1, sizeof(*words)));
+	char **words = memory_need(calloc((size_t)argc + 1, sizeof(*words)));
 	struct cli cli = { .operand = words };
 	int result;
 

@@ -91,7 +91,7 @@ static json_t *drift_json(const struct form *form, const void *field)
 	const struct share *share = field;
 
 	return share->kernel.kind && share->kernel.value != PROTO_UNKNOWN ?
-		       cli_memory(json_integer(share->drift)) :
+		       memory_need(json_integer(share->drift)) :
 		       json_null();
 }
 
@@ -139,7 +139,7 @@ static const struct form form_share = { .show = share_show, .right = true };
 static json_t *shares_json(const struct form *form, const void *field)
 {
 	const struct share *share = field;
-	json_t *kinds = cli_memory(json_object());
+	json_t *kinds = memory_need(json_object());
 
 	for (int kind = 0; kind < KIND_COUNT; kind++)
 		json_object_set_new(kinds, share[kind].kind,

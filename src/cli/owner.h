@@ -8,9 +8,10 @@
 #ifndef CLI_OWNER_H
 #define CLI_OWNER_H
 
+#include "cli/amount.h"
 #include "cli/cli.h"
-#include "cli/form.h"
-#include "cli/page.h"
+#include "output/form.h"
+#include "output/page.h"
 #include "proto/messages.h"
 
 /* What an owner has and may have of one kind. */

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * check and reload: policy files. check has to say of a file exactly what the
- * collector would, also where no collector runs; so it uses the collector's own
- * parser, which is the one thing of that room that the command may know.
+ * collector would, also where no collector runs; so it uses the same reader.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/collector.h"
-#include "cli/form.h"
-#include "cli/page.h"
-#include "collector/policy.h"
+#include "output/form.h"
+#include "output/page.h"
+#include "policy/policy.h"
 
 struct verdict {
 	const char *file;
@@ -31,7 +30,7 @@ static const struct column verdict_columns[] = {
 
 static struct verdict verdict_on(const char *file)
 {
-	struct policy *policy = cli_memory(policy_new());
+	struct policy *policy = memory_need(policy_new());
 	struct verdict verdict = { .file = file };
 	int result = policy_read(policy, file, verdict.problem);
 

@@ -22,7 +22,7 @@
 static void set(const char *name, const char *value)
 {
 	if (setenv(name, value, true))
-		cli_memory(NULL);
+		memory_need(NULL);
 }
 
 /* ---- limits */
@@ -72,7 +72,7 @@ static int scope_write(const struct cli *cli, FILE *out, char *scope)
 
 static int list_write(const struct cli *cli, FILE *out, const char *list)
 {
-	char *copy = cli_memory(strdup(list)), *rest = copy, *scope;
+	char *copy = memory_need(strdup(list)), *rest = copy, *scope;
 	int result = CLI_OK;
 
 	while (!result && (scope = strsep(&rest, ";")))
@@ -95,12 +95,12 @@ static int set_limits(const struct cli *cli)
 
 	if (!option->count)
 		return CLI_OK;
-	out = cli_memory(open_memstream(&limits, &size));
+	out = memory_need(open_memstream(&limits, &size));
 	result = inherited && *inherited ? list_write(cli, out, inherited) : CLI_OK;
 	for (unsigned i = 0; !result && i < option->count; i++)
 		result = list_write(cli, out, option->value[i]);
 	if (fclose(out))
-		cli_memory(NULL);
+		memory_need(NULL);
 	if (!result)
 		set(SETTING("LIMITS"), limits);
 	free(limits);
@@ -129,7 +129,7 @@ static int set_preload(const struct cli *cli)
 		return cli_fail(cli, CLI_RUN, "%s", problem);
 	if (asprintf(&all, "%s%s%s", library, others && *others ? ":" : "", others ? others : "") <
 	    0)
-		cli_memory(NULL);
+		memory_need(NULL);
 	set(PRELOAD, all);
 	free(all);
 	return CLI_OK;

@@ -113,7 +113,7 @@ static int show_devices(const struct cli *cli)
 {
 	struct owners owners;
 	struct page page;
-	int result = owners_ask(cli, MESSAGE_GET_DEVICE, NULL, &owners);
+	int result = owners_ask(cli, MESSAGE_GET_STATS, NULL, &owners);
 
 	if (!result) {
 		page_begin(&page, cli);
@@ -129,7 +129,7 @@ static int show_device(const struct cli *cli, const struct proto_choose *choose)
 	struct owners owners, members = { 0 };
 	const struct list *found = &owners.on_devices[ROW_HOST];
 	struct page page;
-	int result = owners_ask(cli, MESSAGE_GET_DEVICE, choose, &owners);
+	int result = owners_ask(cli, MESSAGE_GET_STATS, choose, &owners);
 
 	if (!result && !found->count)
 		result = unknown(cli, "device");

@@ -24,7 +24,7 @@ static const struct form form_problem = { .show = problem_show, .json = form_tex
 static json_t *observed_json(const struct form *form, const void *field)
 {
 	uint64_t observed = *(const uint64_t *)field;
-	json_t *kinds = cli_memory(json_array());
+	json_t *kinds = memory_need(json_array());
 
 	for (int kind = 0; kind < KIND_COUNT; kind++)
 		if (observed >> kind & 1)

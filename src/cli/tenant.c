@@ -13,7 +13,7 @@ int command_tenant_list(const struct cli *cli)
 
 	if (result)
 		return result;
-	result = owners_ask(cli, MESSAGE_TENANT_LIST, NULL, &owners);
+	result = owners_ask(cli, MESSAGE_GET_STATS, NULL, &owners);
 	if (!result) {
 		page_begin(&page, cli);
 		page_table(&page, "tenants", tenant_columns, &owners.in_total[ROW_TENANT]);

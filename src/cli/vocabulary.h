@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "cli/cli.h"
-#include "cli/form.h"
+#include "output/form.h"
 
 extern const struct form form_mode; /* uint32_t, enum proto_mode */
 

@@ -2,8 +2,8 @@
 /*
  * The collector's books: who is registered, which leases there are, and how much
  * was granted on each. They lie in a file that survives the collector's death; sums
- * and limits are kept in memory beside it and made anew at each start. This room
- * holds the memory; what may be granted is decided in grants.c, and who comes and
+ * and limits are kept in memory beside it and made anew at each start. The books
+ * hold the memory; what may be granted is decided in grants.c, and who comes and
  * goes in members.c. Only one thread works on the books.
  *
  * A lease is what one process may hold on one device, counted in one row of its usage
@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/log.h"
+#include "collector/statefile.h"
 #include "ledger/leaselayout.h"
 #include "ledger/ledger.h"
 
@@ -26,11 +27,14 @@ enum {
 	BOOKS_VERSION = 2,
 	BOOKS_MEMBERS = 8192,
 	BOOKS_TENANTS = 1024,
-	BOOKS_PROBLEM = 512,
+	BOOKS_PROBLEM = STATEFILE_PROBLEM,
 	BOOKS_NOBODY = UINT32_MAX >> 1, /* no member, no lease, no tenant */
 };
 
 /* ---- the file: every word is written by the collector alone */
+
+/* A word of it is written whole: the collector may be killed at any instruction. */
+#define BOOKS_STORE(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELAXED)
 
 enum book_state { BOOK_FREE, BOOK_TAKEN, BOOK_DYING };
 
@@ -53,7 +57,7 @@ struct book_member {
 	uint32_t refusals; /* numbers them */
 	uint32_t own_mode; /* enum ledger_mode: at the limits of its environment */
 	uint32_t unused;
-	uint64_t process_limit[KIND_COUNT]; /* wishes of its environment */
+	uint64_t process_limit[KIND_COUNT]; /* requested by its environment */
 	uint64_t host_limit[KIND_COUNT];
 	uint64_t process_defaults;
 	uint64_t host_defaults;
@@ -65,7 +69,7 @@ struct book_lease {
 	uint32_t device;
 	uint32_t usage_row;
 	uint64_t granted[KIND_COUNT];	   /* never below what the lease table says */
-	uint64_t device_limit[KIND_COUNT]; /* wish of the member's environment */
+	uint64_t device_limit[KIND_COUNT]; /* requested by the member's environment */
 };
 
 struct book_name {
@@ -106,20 +110,17 @@ static inline uint64_t books_clamp(wide sum)
 
 /* What one owner holds together, and may: of the host or a tenant, on a device or in total. */
 struct scope {
-	uint64_t limit[KIND_COUNT];
+	uint64_t configured[KIND_COUNT]; /* by the policy; written by limits.c, */
+	uint64_t limit[KIND_COUNT];	 /* as is what comes of it and is in force */
 	wide granted[KIND_COUNT];
 	wide used[KIND_COUNT]; /* as grants_measure found it last, */
 	wide peak[KIND_COUNT]; /* and the most that it found */
 	uint64_t refused[KIND_COUNT];
-	uint64_t kernel[KIND_COUNT]; /* what the kernel has, as truth.c found it last */
 };
 
 struct owner {
 	struct scope total;
 	struct scope device[LEDGER_DEVICES];
-	/* By truth.c: differences that last, and of how many processes; and who is not registered. */
-	int64_t drift[KIND_COUNT];
-	unsigned drifting, uncovered;
 };
 
 struct tenant {
@@ -152,7 +153,7 @@ struct member {
 	int lifeline;	 /* the connection of its HELLO; -1 after a restart */
 	uint32_t leases; /* the first, chained */
 	uint32_t next_of_pid;
-	uint8_t seeks;		   /* for the usage page of one that lives */
+	uint8_t seeks; /* for the usage page of one that lives */
 	struct promise promise;
 	bool orphan;		   /* has ended, but a child still has its descriptors */
 	bool orphan_told;	   /* and everybody knows */
@@ -206,9 +207,15 @@ int books_tenant(struct books *books, const char *name);
 int books_tenant_find(const struct books *books, const char *name);
 /* Forgets a tenant without members. */
 void books_tenant_drop(struct books *books, unsigned tenant);
+/* Gives the row and the table of a tenant without members to another one. Cannot fail. */
+void books_tenant_rename(struct books *books, unsigned tenant, const char *name);
+/* Whether every row has a tenant. */
+bool books_tenants_are_full(const struct books *books);
 
 /* Number of the device, made if new; LEDGER_NAMELESS for "" and when there is no room. */
 unsigned books_device(struct books *books, const char *name);
+/* Its name; NULL if the number is free, or that of the nameless device. */
+const char *books_device_name(const struct books *books, unsigned device);
 
 /* Nothing is known of a member besides its row. Those that nobody ever took are not even
  * cleared: most of that memory is never touched. */

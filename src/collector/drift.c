@@ -35,8 +35,8 @@ unsigned drift_meaning(unsigned kind)
 }
 
 /* And which do for this member. */
-static unsigned meaning_for(const struct collector *collector, unsigned member,
-			    const struct truth_process *process)
+static unsigned drift_meaning_of_member(const struct collector *collector, unsigned member,
+					const struct kernel_process *process)
 {
 	const struct books *books = &collector->books;
 	const struct book_member *row = &books->file->member[member];
@@ -50,13 +50,14 @@ static unsigned meaning_for(const struct collector *collector, unsigned member,
 	if (asks && books->tenant[row->tenant]->table->mode != MODE_ENFORCE)
 		meaning = 0;
 	/* What DevX makes is of a kind in the books, and the driver's own in the kernel. */
-	if (truth_is_complete(&collector->truth) && !(process && process->driver))
+	if (kernel_is_complete(&collector->kernel) && !(process && process->driver))
 		meaning |= DRIFT_LESS;
 	return meaning;
 }
 
 /* What the member says at this moment. */
-static void used_now(const struct books *books, unsigned member, uint64_t ret_used[KIND_COUNT])
+static void member_used_now(const struct books *books, unsigned member,
+			    uint64_t ret_used[KIND_COUNT])
 {
 	memset(ret_used, 0, KIND_COUNT * sizeof(*ret_used));
 	for (uint32_t lease = books->member[member].leases; lease != BOOKS_NOBODY;
@@ -76,8 +77,8 @@ static int64_t nearer_to_zero(int64_t a, int64_t b)
  * is pinned; and what is only asked for now and then lags behind. There it must have lasted
  * longer, while nothing moved.
  */
-static void difference_note(struct drift_state *state, unsigned kind, int64_t difference,
-			    bool patient, bool still)
+static void drift_note(struct drift_state *state, unsigned kind, int64_t difference, bool patient,
+		       bool still)
 {
 	int64_t last = state->last[kind];
 	bool same = (difference > 0 && last > 0) || (difference < 0 && last < 0);
@@ -92,8 +93,8 @@ static void difference_note(struct drift_state *state, unsigned kind, int64_t di
 		same && state->samples[kind] >= enough ? nearer_to_zero(difference, last) : 0;
 }
 
-static void drift_tell(struct collector *collector, unsigned member,
-		       const struct drift_state *state)
+static void drift_report(struct collector *collector, unsigned member,
+			 const struct drift_state *state)
 {
 	const struct book_member *row = &collector->books.file->member[member];
 	struct proto_event event = { .type = EVENT_DRIFT, .pid = row->pid };
@@ -113,8 +114,8 @@ static void drift_tell(struct collector *collector, unsigned member,
 	collector_event(collector, &event);
 }
 
-static bool differs(const struct collector *collector, unsigned member,
-		    const struct truth_process *process)
+static bool drift_is_possible(const struct collector *collector, unsigned member,
+			      const struct kernel_process *process)
 {
 	const uint64_t *used = collector->books.member[member].used;
 
@@ -124,29 +125,50 @@ static bool differs(const struct collector *collector, unsigned member,
 	return false;
 }
 
-void drift_compare(struct collector *collector, unsigned member)
+void drift_close(struct drift *drift)
 {
-	const struct truth *truth = &collector->truth;
-	const struct truth_process *process = truth_of_member(collector, member);
-	struct drift_state *state = &truth->member[member];
-	unsigned of_member = meaning_for(collector, member, process);
-	uint64_t observed = truth_observed(truth);
-	struct truth_process again;
+	free(drift->member);
+	*drift = (struct drift){ .member = NULL };
+}
+
+/* What was compared with another monitor, or with none, says nothing any more. */
+static struct drift_state *drift_state_of(struct collector *collector, unsigned member)
+{
+	struct drift *drift = &collector->drift;
+
+	if (drift->generation != collector->kernel.generation)
+		drift_close(drift);
+	drift->generation = collector->kernel.generation;
+	if (!drift->member)
+		drift->member = calloc(BOOKS_MEMBERS, sizeof(*drift->member));
+	return drift->member ? &drift->member[member] : NULL;
+}
+
+void drift_compare(struct collector *collector, unsigned member,
+		   const struct kernel_process *process)
+{
+	const struct kernel_usage *usage = &collector->kernel;
+	struct drift_state *state = drift_state_of(collector, member);
+	unsigned of_member = drift_meaning_of_member(collector, member, process);
+	uint64_t observed = kernel_observed(usage);
+	struct kernel_process again;
 	uint64_t used[KIND_COUNT];
 
+	if (!state)
+		return;
 	if (state->generation != collector->books.file->member[member].generation)
 		*state = (struct drift_state){
 			.generation = collector->books.file->member[member].generation
 		};
-	if (differs(collector, member, process)) {
+	if (drift_is_possible(collector, member, process)) {
 		/* In this order: the books are charged before the kernel has an object and refunded
 		 * after it is gone. So what is under way makes them the larger; only a charge and
 		 * its object that both fall between the two looks would not. */
-		used_now(&collector->books, member, used);
-		truth_look_again(truth, process, &again);
+		member_used_now(&collector->books, member, used);
+		kernel_look_again(usage, process, &again);
 	} else {
 		memcpy(used, collector->books.member[member].used, sizeof(used));
-		again = process ? *process : (struct truth_process){ .pid = 0 };
+		again = process ? *process : (struct kernel_process){ .pid = 0 };
 	}
 	state->drifting = false;
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
@@ -160,22 +182,23 @@ void drift_compare(struct collector *collector, unsigned member)
 			meaning &= ~(unsigned)DRIFT_MORE;
 		if (!(meaning & (difference > 0 ? DRIFT_MORE : DRIFT_LESS)))
 			difference = 0;
-		difference_note(state, kind, difference, difference < 0 || !truth_is_exact(truth),
-				still);
+		drift_note(state, kind, difference, difference < 0 || !kernel_is_exact(usage),
+			   still);
 		state->used[kind] = used[kind];
 		state->moves[kind] = again.moves[kind];
 		state->drifting |= state->drift[kind] != 0;
 	}
 	if (state->drifting && !state->told)
-		drift_tell(collector, member, state);
+		drift_report(collector, member, state);
 	state->told |= state->drifting;
 }
 
 const int64_t *drift_of(const struct collector *collector, unsigned member)
 {
-	const struct drift_state *state = collector->truth.member;
+	const struct drift_state *state = collector->drift.member;
 
-	if (!state || !state[member].drifting ||
+	if (!state || collector->drift.generation != collector->kernel.generation ||
+	    !state[member].drifting ||
 	    state[member].generation != collector->books.file->member[member].generation)
 		return NULL;
 	return state[member].drift;

@@ -12,6 +12,7 @@
 #include "ledger/kinds.h"
 
 struct collector;
+struct kernel_process;
 
 /* What is known of a member. */
 struct drift_state {
@@ -31,8 +32,18 @@ enum { DRIFT_MORE = 1, DRIFT_LESS = 2 }; /* the kernel has, than the books */
 /* Which differences in a kind mean something, if it is counted: 0 where they are natural. */
 unsigned drift_meaning(unsigned kind);
 
-/* Once in a sample, for each member. Tells what is new in an event. */
-void drift_compare(struct collector *collector, unsigned member);
+/* All zeros: nothing was compared yet. */
+struct drift {
+	struct drift_state *member; /* BOOKS_MEMBERS of them, or NULL */
+	unsigned generation;	    /* of the counts in the kernel that they were compared with */
+};
+
+/* Once in a sample, for each member and what the kernel has of it (NULL: nothing). Tells what is
+ * new in an event. */
+void drift_compare(struct collector *collector, unsigned member,
+		   const struct kernel_process *process);
+
+void drift_close(struct drift *drift);
 
 /* The differences of a member that last, or NULL if there are none. */
 const int64_t *drift_of(const struct collector *collector, unsigned member);

@@ -9,13 +9,13 @@
 
 enum { REPEATS_WITHIN = 16 }; /* events of the same tenant, since other processes are noisy, too */
 
-static struct kept *at(struct events *events, unsigned place)
+static struct kept *kept_at(struct events *events, unsigned place)
 {
 	return &events->kept[place - 1];
 }
 
 /* The next of a process's numbers, or the same thing without one. Amounts may differ. */
-static bool repeats(const struct proto_event *kept, const struct proto_event *event)
+static bool event_repeats(const struct proto_event *kept, const struct proto_event *event)
 {
 	return kept->type == event->type && kept->pid == event->pid && kept->kind == event->kind &&
 	       kept->scope == event->scope && kept->own == event->own &&
@@ -25,16 +25,16 @@ static bool repeats(const struct proto_event *kept, const struct proto_event *ev
 }
 
 /* What the tenant did since anything happened to another: the order among tenants stays. */
-static struct proto_event *repeated(struct events *events, const struct proto_event *event)
+static struct proto_event *events_repeated(struct events *events, const struct proto_event *event)
 {
 	unsigned place = events->newest;
 
 	for (unsigned i = 0; i < REPEATS_WITHIN && place; i++) {
-		struct kept *kept = at(events, place);
+		struct kept *kept = kept_at(events, place);
 
 		if (strcmp(kept->event.tenant, event->tenant))
 			return NULL;
-		if (repeats(&kept->event, event))
+		if (event_repeats(&kept->event, event))
 			return &kept->event;
 		place = kept->previous;
 	}
@@ -42,7 +42,7 @@ static struct proto_event *repeated(struct events *events, const struct proto_ev
 }
 
 /* The tenant's share; a free one if it has none. There are as many as events. */
-static unsigned share_of(struct events *events, const char *tenant)
+static unsigned events_share_of(struct events *events, const char *tenant)
 {
 	unsigned unused = 0;
 
@@ -56,7 +56,7 @@ static unsigned share_of(struct events *events, const char *tenant)
 	return unused;
 }
 
-static unsigned largest_share(const struct events *events)
+static unsigned events_largest_share(const struct events *events)
 {
 	unsigned largest = 0;
 
@@ -67,35 +67,37 @@ static unsigned largest_share(const struct events *events)
 }
 
 /* Takes the oldest of the largest share out, and returns its place. */
-static unsigned place_free(struct events *events)
+static unsigned events_place_free(struct events *events)
 {
-	unsigned share = largest_share(events), place = events->oldest;
+	unsigned share = events_largest_share(events), place = events->oldest;
 	struct kept *kept;
 
-	while (at(events, place)->share != share)
-		place = at(events, place)->next;
-	kept = at(events, place);
-	*(kept->previous ? &at(events, kept->previous)->next : &events->oldest) = kept->next;
-	*(kept->next ? &at(events, kept->next)->previous : &events->newest) = kept->previous;
+	while (kept_at(events, place)->share != share)
+		place = kept_at(events, place)->next;
+	kept = kept_at(events, place);
+	*(kept->previous ? &kept_at(events, kept->previous)->next : &events->oldest) = kept->next;
+	*(kept->next ? &kept_at(events, kept->next)->previous : &events->newest) = kept->previous;
 	events->share[share].count--;
 	return place;
 }
 
 const struct proto_event *events_add(struct events *events, const struct proto_event *event)
 {
-	struct proto_event *same = repeated(events, event);
+	struct proto_event *same = events_repeated(events, event);
 	uint64_t sequence = same ? same->sequence : ++events->last;
 	uint64_t count = same ? same->count + 1 : 1;
 	struct timespec now;
 
 	if (!same) {
-		unsigned place = events->count < EVENTS_KEPT ? ++events->count : place_free(events);
-		struct kept *kept = at(events, place);
+		unsigned place = events->count < EVENTS_KEPT ? ++events->count :
+							       events_place_free(events);
+		struct kept *kept = kept_at(events, place);
 
 		*kept = (struct kept){ .previous = events->newest,
-				       .share = share_of(events, event->tenant) };
+				       .share = events_share_of(events, event->tenant) };
 		events->share[kept->share].count++;
-		*(events->newest ? &at(events, events->newest)->next : &events->oldest) = place;
+		*(events->newest ? &kept_at(events, events->newest)->next : &events->oldest) =
+			place;
 		events->newest = place;
 		same = &kept->event;
 	}
@@ -129,4 +131,13 @@ const struct proto_event *events_numbered(const struct events *events, pid_t pid
 		    number + event->count > event->number)
 			found = event;
 	return found;
+}
+
+bool events_is_chosen(const void *request_body, const void *body)
+{
+	struct proto_choose choose = *(const struct proto_choose *)request_body;
+	const struct proto_event *event = body;
+
+	return (!choose.pid || event->pid == choose.pid) &&
+	       (!choose.tenant[0] || !strcmp(proto_text(choose.tenant), event->tenant));
 }

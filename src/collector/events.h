@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The last things that happened, numbered: for who asks later, and for subscribers. Repeats are
- * one event with a count, and who makes most of the noise loses its own oldest events: a tenant
+ * one event with a count, and the tenant with most events loses its own oldest ones: a tenant
  * cannot push out those of others.
  */
 #ifndef COLLECTOR_EVENTS_H
@@ -39,5 +39,9 @@ const struct proto_event *events_next(const struct events *events, const struct 
 
 /* The newest of those of a process with that number (not 0), or NULL. */
 const struct proto_event *events_numbered(const struct events *events, pid_t pid, uint64_t number);
+
+/* Whether an event is among those that a request, a struct proto_choose, chose. For
+ * server_publish. */
+bool events_is_chosen(const void *request_body, const void *event);
 
 #endif

@@ -18,8 +18,8 @@ struct grants_need {
 	uint64_t total[COST_KINDS];
 	uint64_t wanted[COST_KINDS];
 	uint64_t question; /* its number on the member's page; 0: it has none */
-	bool exact; /* not a unit more; what is over comes back */
-	bool bare;  /* without credit, but what there is stays */
+	bool exact;	   /* not a unit more; what is over comes back */
+	bool bare;	   /* without credit, but what there is stays */
 };
 
 /* 0: granted, all of it. LEDGER_REFUSED: nothing was, and why. LEDGER_TOLERATED: granted, all of
@@ -50,6 +50,10 @@ void grants_settle(struct books *books, unsigned lease);
 
 /* What a member uses on a lease, as far as it was granted. */
 uint64_t grants_used(const struct books *books, unsigned lease, unsigned kind);
+
+/* What a process may hold in total: the policy's limit, or the one that it requested if that is
+ * lower. */
+uint64_t grants_member_limit(const struct books *books, unsigned member, unsigned kind);
 
 /* Sums what is used now, for those who look: scope.used of the host and the tenants. */
 void grants_measure(struct books *books);

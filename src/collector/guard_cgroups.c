@@ -12,7 +12,7 @@
 
 /* ---- the list of cgroups */
 
-static int compare_cgroups(const void *left, const void *right)
+static int guard_cgroup_compare(const void *left, const void *right)
 {
 	const struct guards_cgroup *a = left, *b = right;
 
@@ -27,7 +27,7 @@ struct guards_cgroup *guards_cgroup_add(struct guards *guards, const char *path,
 		return NULL;
 	strcpy(cgroup->path, path);
 	cgroup->inode = inode;
-	found = tsearch(cgroup, &guards->by_inode, compare_cgroups);
+	found = tsearch(cgroup, &guards->by_inode, guard_cgroup_compare);
 	if (!found || *found != cgroup) {
 		free(cgroup);
 		return found ? *found : NULL;
@@ -41,7 +41,7 @@ static void cgroup_remove(struct guards *guards, struct guards_cgroup **at)
 {
 	struct guards_cgroup *cgroup = *at;
 
-	tdelete(cgroup, &guards->by_inode, compare_cgroups);
+	tdelete(cgroup, &guards->by_inode, guard_cgroup_compare);
 	*at = cgroup->next;
 	free(cgroup);
 }
@@ -81,7 +81,7 @@ void guards_cgroups_sift(struct guards *guards, bool owners_known)
 
 		if (gone && cgroup->slot)
 			guards_slot_set(guards, cgroup, 0);
-		if (gone || (owners_known && !cgroup->slot && !cgroup->floored &&
+		if (gone || (owners_known && !cgroup->slot && !cgroup->has_rdmacg &&
 			     !(cgroup->owner && cgroup->owner->on))) {
 			cgroup_remove(guards, at);
 		} else {
@@ -100,8 +100,7 @@ void guards_cgroups_free(struct guards *guards)
 
 bool guards_has_cgroup_only(const struct policy_rule *rule)
 {
-	return rule->cgroup[0] && !rule->container[0] && !rule->job[0] && !rule->uid.count &&
-	       !rule->gid.count;
+	return policy_rule_in_kernel(rule);
 }
 
 /* A group and what is below it are one to the guard: how much of a pattern names the group. */
@@ -114,15 +113,15 @@ static size_t group_length(const char *pattern)
 	return length >= 2 && !strcmp(pattern + length - 2, "/*") ? length - 2 : length;
 }
 
-static bool fits(const char *pattern, const char *path)
+static bool cgroup_fits(const char *pattern, const char *path)
 {
 	return !strncmp(pattern, path, strcspn(pattern, "*?[")) &&
 	       !fnmatch(pattern, path, FNM_NOESCAPE);
 }
 
 /* Whether those that a rule finds in a group have met another tenant's rule before. */
-static bool is_preceded(const struct policy *policy, const struct policy_rule *rule,
-			const char *group)
+static bool rule_is_preceded(const struct policy *policy, const struct policy_rule *rule,
+			     const char *group)
 {
 	bool below = group_length(rule->cgroup) < strlen(rule->cgroup);
 	char path[PATH_MAX];
@@ -130,7 +129,7 @@ static bool is_preceded(const struct policy *policy, const struct policy_rule *r
 	snprintf(path, sizeof(path), "%s%s", group, below ? "/x" : "");
 	for (const struct policy_rule *first = policy->rules; first != rule; first = first->next)
 		if (first->tenant != rule->tenant && guards_has_cgroup_only(first) &&
-		    fits(first->cgroup, path))
+		    cgroup_fits(first->cgroup, path))
 			return true;
 	return false;
 }
@@ -144,7 +143,7 @@ static void cgroup_claim(struct collector *collector, struct guards_tenant *tena
 	if (stat(path, &status) || !S_ISDIR(status.st_mode))
 		return;
 	tenant->found++;
-	if (is_preceded(collector->effective, rule, path + strlen(guards_hierarchy())))
+	if (rule_is_preceded(collector->effective, rule, path + strlen(guards_hierarchy())))
 		return;
 	cgroup = guards_cgroup_add(&collector->guards, path, status.st_ino);
 	if (cgroup && !cgroup->owner)
@@ -176,7 +175,7 @@ static void rule_resolve(struct collector *collector, const struct policy_rule *
 	globfree(&found);
 }
 
-static void tenant_judge(struct collector *collector, struct guards_tenant *tenant)
+static void guard_tenant_judge(struct collector *collector, struct guards_tenant *tenant)
 {
 	const struct policy *policy = collector->effective;
 	const struct policy_tenant *said = policy_tenant_find(policy, tenant->name);
@@ -186,7 +185,7 @@ static void tenant_judge(struct collector *collector, struct guards_tenant *tena
 		     policy_tenant_guard(policy, said);
 	tenant->enforced = tenant->on && tenant->scope && tenant->mode == MODE_ENFORCE;
 	tenant->rules = tenant->found = tenant->other = 0;
-	tenant->cgroups = tenant->mapped = tenant->floors = 0;
+	tenant->cgroups = tenant->mapped = tenant->with_rdmacg = 0;
 	tenant->error = tenant->late = 0;
 }
 
@@ -204,7 +203,7 @@ bool guards_resolve(struct collector *collector)
 	if (!any)
 		return false;
 	for (struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next)
-		tenant_judge(collector, tenant);
+		guard_tenant_judge(collector, tenant);
 	for (struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next)
 		cgroup->owner = NULL;
 	for (const struct policy_rule *rule = policy->rules; rule; rule = rule->next)

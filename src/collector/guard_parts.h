@@ -18,7 +18,7 @@ struct guards_tenant {
 	unsigned rules; /* that have only a cgroup, */
 	unsigned found; /* and how many there are by them; */
 	unsigned other; /* rules that have more */
-	unsigned cgroups, mapped, floors;
+	unsigned cgroups, mapped, with_rdmacg;
 	int error; /* it, or a cgroup of which the rules say nothing, found no place in the kernel */
 	int late;  /* a line that cannot be a rule there: its new cgroups are found by looking */
 	__u64 since;  /* the epoch that it got its slot in: 0 when it has none */
@@ -32,10 +32,10 @@ struct guards_cgroup {
 	struct guards_cgroup *next;
 	struct guards_tenant *owner; /* by the first rule that names it; NULL: no rule does */
 	__u64 inode;
-	__u32 slot;   /* that it has in the kernel; 0: none */
-	bool floored; /* rdma.max is ours */
-	bool held;    /* and says what it should */
-	char path[];  /* whole */
+	__u32 slot;	      /* that it has in the kernel; 0: none */
+	bool has_rdmacg;      /* the collector has set its rdma.max */
+	bool rdmacg_in_force; /* and has the limits that the policy sets */
+	char path[];	      /* whole */
 };
 
 /* ---- guards.c */
@@ -73,11 +73,11 @@ void guards_write(struct collector *collector);
 /* Whether something is charged there. */
 bool guards_slot_holds(const struct guards *guards, __u32 slot);
 
-/* ---- guard_floors.c */
+/* ---- guard_rdmacg.c */
 
 /* Which are an earlier collector's. */
-void guards_floors_recall(struct collector *collector);
-void guards_floors_write(struct collector *collector);
+void guards_rdmacg_recall(struct collector *collector);
+void guards_rdmacg_write(struct collector *collector);
 
 /* ---- guard_report.c */
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What the guard does for each tenant, why not more, and what the kernel refused: events and rows. */
+/* What the guard guarantees to each tenant, and why not more; also as rows. */
 #include "collector/guard_parts.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +15,7 @@ _Static_assert(SIZE_UNLIMITED == GUARD_UNLIMITED && PROTO_UNLIMITED == GUARD_UNL
 
 /* ---- what comes of it */
 
-static void tenant_count(struct guards *guards)
+static void guard_tenants_count(struct guards *guards)
 {
 	for (struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next) {
 		struct guards_tenant *owner = cgroup->owner;
@@ -25,17 +24,17 @@ static void tenant_count(struct guards *guards)
 			continue;
 		owner->cgroups++;
 		owner->mapped += owner->slot && cgroup->slot == owner->slot;
-		owner->floors += cgroup->held;
+		owner->with_rdmacg += cgroup->rdmacg_in_force;
 	}
 }
 
-static void head_problem(const struct guard_head *head, char ret_problem[GUARDS_REASON])
+static void guard_head_problem(const struct guard_head *head, char ret_problem[GUARDS_REASON])
 {
 	snprintf(ret_problem, GUARDS_REASON, "%.*s", GUARDS_REASON - 1, head->problem);
 }
 
 /* Names the ways into the kernel that the guard does not check; false if it checks all. */
-static bool ways_lack(const struct guard_head *head, char ret_reason[GUARDS_REASON])
+static bool guard_ways_lack(const struct guard_head *head, char ret_reason[GUARDS_REASON])
 {
 	__u32 ways = __atomic_load_n(&head->ways, __ATOMIC_RELAXED);
 	__u32 wanted = __atomic_load_n(&head->wanted, __ATOMIC_RELAXED);
@@ -43,7 +42,7 @@ static bool ways_lack(const struct guard_head *head, char ret_reason[GUARDS_REAS
 
 	if ((ways & GUARD_WRITE) && !(wanted & ~ways))
 		return false;
-	head_problem(head, problem);
+	guard_head_problem(head, problem);
 	if (!(wanted & ~ways))
 		snprintf(problem, sizeof(problem), "[host] has guard_writes = off");
 	else if (!problem[0])
@@ -54,8 +53,8 @@ static bool ways_lack(const struct guard_head *head, char ret_reason[GUARDS_REAS
 }
 
 /* What is not as it should be for a tenant that is guarded; false: nothing. */
-static bool has_exception(const struct guards *guards, const struct guards_tenant *tenant,
-			  char ret_reason[GUARDS_REASON])
+static bool guard_has_exception(const struct guards *guards, const struct guards_tenant *tenant,
+				char ret_reason[GUARDS_REASON])
 {
 	static const char *const tables[GUARD_TABLES] = {
 		[GUARD_OBJECTS] = "objects", [GUARD_RUNNING] = "threads"
@@ -124,7 +123,7 @@ static enum proto_guarantee kernel_guarantee(const struct collector *collector,
 	if (ret_reason[0])
 		return GUARANTEE_NONE;
 	if (!__atomic_load_n(&head->armed, __ATOMIC_ACQUIRE)) {
-		head_problem(head, ret_reason);
+		guard_head_problem(head, ret_reason);
 		if (!ret_reason[0])
 			snprintf(ret_reason, GUARDS_REASON, "%s",
 				 monitor_guard_is_tended(&guards->guard) ?
@@ -132,7 +131,7 @@ static enum proto_guarantee kernel_guarantee(const struct collector *collector,
 					 untended);
 		return GUARANTEE_NONE;
 	}
-	if (has_exception(guards, tenant, ret_reason) || ways_lack(head, ret_reason))
+	if (guard_has_exception(guards, tenant, ret_reason) || guard_ways_lack(head, ret_reason))
 		return GUARANTEE_PARTLY;
 	if (tenant->other)
 		snprintf(ret_reason, GUARDS_REASON,
@@ -141,7 +140,8 @@ static enum proto_guarantee kernel_guarantee(const struct collector *collector,
 	return GUARANTEE_KERNEL;
 }
 
-static void tenant_tell(const struct collector *collector, const struct guards_tenant *tenant)
+static void guard_tenant_report(const struct collector *collector,
+				const struct guards_tenant *tenant)
 {
 	static const char *const words[GUARANTEES] = {
 		[GUARANTEE_OFF] = "is off",
@@ -157,7 +157,7 @@ static void tenant_tell(const struct collector *collector, const struct guards_t
 }
 
 /* What is wanted and can be had is not there yet, and there is no word of why. */
-static bool is_pending(const struct guards *guards, const struct guards_tenant *tenant)
+static bool guard_is_pending(const struct guards *guards, const struct guards_tenant *tenant)
 {
 	const struct guard_head *head = guards->guard.head;
 
@@ -171,111 +171,35 @@ static bool is_pending(const struct guards *guards, const struct guards_tenant *
 	return __atomic_load_n(&head->counted, __ATOMIC_ACQUIRE) < tenant->since;
 }
 
-static void tenant_conclude(struct collector *collector, struct guards_tenant *tenant)
+static void guard_tenant_conclude(struct collector *collector, struct guards_tenant *tenant)
 {
 	char reason[GUARDS_REASON] = "";
 	enum proto_guarantee guarantee = GUARANTEE_OFF;
 
-	tenant->pending = is_pending(&collector->guards, tenant);
+	tenant->pending = guard_is_pending(&collector->guards, tenant);
 	if (tenant->on)
 		guarantee = kernel_guarantee(collector, tenant, reason);
-	if (guarantee == GUARANTEE_NONE && tenant->floors)
+	if (guarantee == GUARANTEE_NONE && tenant->with_rdmacg)
 		guarantee = GUARANTEE_FLOOR;
 	if (guarantee == tenant->guarantee && !strcmp(reason, tenant->reason))
 		return;
 	tenant->guarantee = guarantee;
 	memcpy(tenant->reason, reason, sizeof(reason));
-	tenant_tell(collector, tenant);
+	guard_tenant_report(collector, tenant);
 }
 
 void guards_conclude(struct collector *collector)
 {
 	struct guards *guards = &collector->guards;
 
-	tenant_count(guards);
+	guard_tenants_count(guards);
 	for (struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next)
-		tenant_conclude(collector, tenant);
-}
-
-/* ---- what the kernel tells */
-
-/* Registered processes number what happens to them; of others, what is remembered counts. */
-static uint64_t event_number(struct collector *collector, pid_t pid)
-{
-	const struct proto_event *event = events_first(&collector->events);
-	int member = members_of_pid(&collector->members, pid);
-	uint64_t highest = 0;
-
-	if (member >= 0)
-		return ++collector->books.file->member[member].refusals;
-	for (; event; event = events_next(&collector->events, event))
-		if (event->pid == pid && event->number > highest)
-			highest = event->number;
-	return highest + 1;
-}
-
-static void entry_tell(struct collector *collector, const struct guard_entry *entry)
-{
-	static const struct {
-		enum proto_event_type type;
-		const char *text;
-	} rows[] = {
-		[GUARD_REFUSED] = { EVENT_REFUSED, "refused in the kernel" },
-		[GUARD_OVERRUN] = { EVENT_OVERRUN,
-				    "made beyond the limit, in a way that could not be refused" },
-		[GUARD_KILLED] = { EVENT_KILLED,
-				   "killed: it changed a command after the guard had looked at it" },
-		[GUARD_CLOSED_REFUSED] = { EVENT_REFUSED,
-					   "refused in the kernel: the device file is closed, since "
-					   "somebody changed a command on it" },
-		[GUARD_CLOSED_KILLED] = { EVENT_KILLED,
-					  "killed: it used a device file on which its tenant had "
-					  "changed a command" },
-		[GUARD_CROWDED] = { EVENT_REFUSED,
-				    "refused in the kernel: the tenant has its share of the "
-				    "places in the guard's table" },
-	};
-	const struct guards_tenant *tenant = guards_tenant_of_slot(&collector->guards, entry->slot);
-	struct proto_event event = {
-		.pid = (int32_t)entry->pid,
-		.kind = entry->kind,
-		.scope = SCOPE_TENANT,
-		.ring = RING_KERNEL,
-		.used = entry->used,
-		.wanted = entry->amount,
-		.limit = entry->limit,
-	};
-
-	if (entry->event >= sizeof(rows) / sizeof(rows[0]) || entry->kind >= KIND_COUNT)
-		return;
-	event.type = rows[entry->event].type;
-	event.number = event_number(collector, event.pid);
-	snprintf(event.tenant, sizeof(event.tenant), "%s",
-		 tenant && entry->slot ? tenant->name : "");
-	snprintf(event.text, sizeof(event.text), "%s: %s", entry->command, rows[entry->event].text);
-	collector_event(collector, &event);
-}
-
-void guards_listen(struct collector *collector)
-{
-	static struct log_seldom too_fast;
-	struct guards *guards = &collector->guards;
-	struct guard_entry entry;
-	__u64 lost = 0;
-
-	if (!guards->guard.head || !monitor_guard_is_current(&guards->guard, guards->directory))
-		return;
-	while (monitor_guard_log(&guards->guard, &guards->seen, &lost, &entry))
-		entry_tell(collector, &entry);
-	if (lost)
-		log_seldom(&collector->log, &too_fast, LOG_WARN,
-			   "%" PRIu64 " refusals of the guard came too fast to be told as events",
-			   (uint64_t)lost);
+		guard_tenant_conclude(collector, tenant);
 }
 
 /* ---- describing */
 
-static void row_count(const struct guards *guards, __u32 slot, struct proto_guard *row)
+static void guard_row_count(const struct guards *guards, __u32 slot, struct proto_guard *row)
 {
 	struct guard_counts counts;
 
@@ -288,7 +212,7 @@ static void row_count(const struct guards *guards, __u32 slot, struct proto_guar
 	row->killed += counts.killed;
 }
 
-static struct proto_guard row_begin(const struct guards *guards, uint32_t scope)
+static struct proto_guard guard_row_begin(const struct guards *guards, uint32_t scope)
 {
 	const struct guard_head *head = guards->guard.head;
 	struct proto_guard row = { .scope = scope };
@@ -308,21 +232,21 @@ void guards_describe_host(const struct collector *collector, struct proto_guard 
 {
 	const struct guards *guards = &collector->guards;
 
-	*ret_row = row_begin(guards, ROW_HOST);
+	*ret_row = guard_row_begin(guards, ROW_HOST);
 	snprintf(ret_row->reason, sizeof(ret_row->reason), "%s", guards->problem);
 	for (const struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next)
 		ret_row->on += tenant->on;
 	for (const struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next) {
 		ret_row->cgroups += cgroup->slot != 0;
-		ret_row->floor += cgroup->held;
+		ret_row->floor += cgroup->rdmacg_in_force;
 	}
 	if (!guards->guard.head)
 		return;
-	head_problem(guards->guard.head, ret_row->reason);
+	guard_head_problem(guards->guard.head, ret_row->reason);
 	if (!ret_row->reason[0] && !monitor_guard_is_tended(&guards->guard))
 		snprintf(ret_row->reason, sizeof(ret_row->reason), "%s", untended);
 	for (__u32 slot = 1; slot < GUARD_TENANTS; slot++)
-		row_count(guards, slot, ret_row);
+		guard_row_count(guards, slot, ret_row);
 }
 
 void guards_describe_tenant(const struct collector *collector, const char *name,
@@ -331,7 +255,7 @@ void guards_describe_tenant(const struct collector *collector, const char *name,
 	const struct guards *guards = &collector->guards;
 	const struct guards_tenant *tenant = guards_tenant_find(guards, name);
 
-	*ret_row = row_begin(guards, ROW_TENANT);
+	*ret_row = guard_row_begin(guards, ROW_TENANT);
 	snprintf(ret_row->tenant, sizeof(ret_row->tenant), "%s", name);
 	if (!tenant)
 		return;
@@ -339,10 +263,10 @@ void guards_describe_tenant(const struct collector *collector, const char *name,
 	ret_row->guarantee = tenant->guarantee;
 	ret_row->pending = tenant->pending;
 	ret_row->cgroups = guards->guard.head ? tenant->mapped : tenant->cgroups;
-	ret_row->floor = tenant->floors;
+	ret_row->floor = tenant->with_rdmacg;
 	snprintf(ret_row->reason, sizeof(ret_row->reason), "%s", tenant->reason);
 	if (!tenant->slot)
 		return;
-	row_count(guards, tenant->slot, ret_row);
+	guard_row_count(guards, tenant->slot, ret_row);
 	memcpy(ret_row->limit, guards->guard.limits[tenant->slot].limit, sizeof(ret_row->limit));
 }

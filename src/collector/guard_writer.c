@@ -87,7 +87,7 @@ static void rules_compile(struct collector *collector, struct rules *ret_rules)
 	ret_rules->count = count;
 }
 
-static bool is_same_pattern(const struct guard_rule *a, const struct guard_rule *b)
+static bool rule_is_same_pattern(const struct guard_rule *a, const struct guard_rule *b)
 {
 	return a->length == b->length && a->first == b->first &&
 	       !memcmp(a->token, b->token, sizeof(a->token)) &&
@@ -112,13 +112,13 @@ static void slots_recall_rules(struct guards *guards, const struct rules *rules)
 	for (unsigned i = 0; i < rules->count; i++)
 		for (unsigned j = 0; j < count && !rules->tenant[i]->slot; j++)
 			if (kept[j].slot && kept[j].slot < GUARD_TENANTS &&
-			    is_same_pattern(&rules->rule[i], &kept[j]) &&
+			    rule_is_same_pattern(&rules->rule[i], &kept[j]) &&
 			    !guards_tenant_of_slot(guards, kept[j].slot))
 				rules->tenant[i]->slot = kept[j].slot;
 }
 
 /* After the slots are known. */
-static void rules_write(struct guards *guards, struct rules *rules)
+static void guard_rules_write(struct guards *guards, struct rules *rules)
 {
 	struct stat root;
 	unsigned count;
@@ -165,7 +165,7 @@ static void slots_assign(struct guards *guards, const struct rules *rules)
 			monitor_guard_name_set(&guards->guard, tenant->slot, tenant->name);
 }
 
-static void limits_write(struct collector *collector)
+static void guard_limits_write(struct collector *collector)
 {
 	const struct guards_tenant *of_slot[GUARD_TENANTS] = { NULL };
 	struct guards *guards = &collector->guards;
@@ -225,10 +225,10 @@ void guards_write(struct collector *collector)
 
 	rules_compile(collector, &rules);
 	slots_assign(guards, &rules);
-	limits_write(collector);
-	rules_write(guards, &rules);
+	guard_limits_write(collector);
+	guard_rules_write(guards, &rules);
 	cgroups_write(guards);
-	if (collector->effective->guard_writes != POLICY_OFF)
+	if (policy_guard_writes(collector->effective))
 		wanted |= GUARD_WRITE;
 	/* Who switches off may switch on again, and what is made meanwhile is counted. */
 	for (const struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next)

@@ -3,18 +3,19 @@
 #include "collector/guards.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <fts.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/file.h"
 #include "collector/guard_parts.h"
-#include "monitor/reader.h"
+#include "monitor/reader/reader.h"
 
 /* For tests: other places than the kernel's. */
 #define CGROUPS_VARIABLE "RDMA_COLLECTOR_CGROUPS"
@@ -31,15 +32,7 @@
  * cgroups decides how many there are. The kernel knows a new one at once, by the rules. */
 #define REST 10
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static const char *place(const char *variable, const char *usual)
+static const char *guards_path(const char *variable, const char *usual)
 {
 	const char *named = getenv(variable);
 
@@ -51,8 +44,8 @@ const char *guards_hierarchy(void)
 	struct statfs where;
 
 	if (!statfs(CGROUPS, &where) && where.f_type == CGROUP2_SUPER_MAGIC)
-		return place(CGROUPS_VARIABLE, CGROUPS);
-	return place(CGROUPS_VARIABLE, CGROUPS_HYBRID);
+		return guards_path(CGROUPS_VARIABLE, CGROUPS);
+	return guards_path(CGROUPS_VARIABLE, CGROUPS_HYBRID);
 }
 
 /* ---- tenants, as a list */
@@ -89,16 +82,11 @@ struct guards_tenant *guards_tenant_add(struct guards *guards, const char *name)
 /* ---- the guard */
 
 /* Why a monitor may have no guard; "" if there is nothing to say. */
-static void lsm_explain(char *ret_text, size_t size)
+static void guards_lsm_explain(char *ret_text, size_t size)
 {
-	int fd = open(place(LSM_VARIABLE, LSM), O_RDONLY | O_CLOEXEC);
 	char text[128], names[128], *name, *rest = names;
-	ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	bool found = length <= 0;
+	bool found = file_read_small(guards_path(LSM_VARIABLE, LSM), text, sizeof(text)) <= 0;
 
-	if (fd >= 0)
-		close(fd);
-	text[length > 0 ? length : 0] = '\0';
 	text[strcspn(text, "\n")] = '\0';
 	strcpy(names, text);
 	while ((name = strsep(&rest, ",")))
@@ -110,7 +98,7 @@ static void lsm_explain(char *ret_text, size_t size)
 }
 
 /* A better sentence than that of the maps, where there is one. */
-static void absence_explain(const char *directory, int result, char problem[GUARDS_REASON])
+static void guards_absence_explain(const char *directory, int result, char problem[GUARDS_REASON])
 {
 	char head[PATH_MAX + 8], guard[PATH_MAX + 16], lsm[GUARDS_REASON / 2 + 64];
 
@@ -124,12 +112,12 @@ static void absence_explain(const char *directory, int result, char problem[GUAR
 	} else if (access(head, F_OK)) {
 		snprintf(problem, GUARDS_REASON, "%.100s: no rdma_monitor is loaded", directory);
 	} else {
-		lsm_explain(lsm, sizeof(lsm));
+		guards_lsm_explain(lsm, sizeof(lsm));
 		snprintf(problem, GUARDS_REASON, "rdma_monitor has no guard%s", lsm);
 	}
 }
 
-static int compare_kept(const void *left, const void *right)
+static int guards_cgroup_compare(const void *left, const void *right)
 {
 	const struct guard_cgroup *a = left, *b = right;
 
@@ -138,7 +126,7 @@ static int compare_kept(const void *left, const void *right)
 
 /* Finds the paths of cgroups that have a slot from an earlier life, by one walk over all. What
  * is not found does not exist any more. */
-static void cgroups_recall(struct guards *guards)
+static void guards_cgroups_recall(struct guards *guards)
 {
 	char *const roots[] = { (char *)guards_hierarchy(), NULL };
 	struct guard_cgroup *kept = NULL, *found;
@@ -149,13 +137,13 @@ static void cgroups_recall(struct guards *guards)
 	FTSENT *entry;
 
 	if (count > 0)
-		qsort(kept, (size_t)count, sizeof(*kept), compare_kept);
+		qsort(kept, (size_t)count, sizeof(*kept), guards_cgroup_compare);
 	while (tree && (entry = fts_read(tree))) {
 		if (entry->fts_info != FTS_D)
 			continue;
 		walked = true;
 		found = bsearch(&(struct guard_cgroup){ .cgroup = entry->fts_statp->st_ino }, kept,
-				(size_t)count, sizeof(*kept), compare_kept);
+				(size_t)count, sizeof(*kept), guards_cgroup_compare);
 		cgroup = found ? guards_cgroup_add(guards, entry->fts_path, found->cgroup) : NULL;
 		if (cgroup) {
 			cgroup->slot = found->slot % GUARD_TENANTS;
@@ -171,7 +159,7 @@ static void cgroups_recall(struct guards *guards)
 }
 
 /* Slots are those of the guard that was opened. */
-static void forget(struct guards *guards)
+static void guards_forget(struct guards *guards)
 {
 	if (guards->guard.head)
 		monitor_guard_close(&guards->guard);
@@ -182,7 +170,7 @@ static void forget(struct guards *guards)
 }
 
 /* Each load is another one. That there is none is told of those who want one. */
-static void guard_find(struct collector *collector)
+static void guards_find(struct collector *collector)
 {
 	struct guards *guards = &collector->guards;
 	const char *directory = monitor_directory();
@@ -192,18 +180,18 @@ static void guard_find(struct collector *collector)
 	if (guards->guard.head && !strcmp(guards->directory, directory) &&
 	    monitor_guard_is_current(&guards->guard, directory))
 		return;
-	forget(guards);
+	guards_forget(guards);
 	snprintf(guards->directory, sizeof(guards->directory), "%s", directory);
 	result = monitor_guard_open(&guards->guard, directory, problem, sizeof(problem));
 	if (result == 0) {
 		/* Events begin anew with each collector; of a guard that comes later, all is new. */
 		guards->seen = guards->looked ? 0 : guards->guard.head->logged;
 		log_write(&collector->log, LOG_INFO, "%s: there is a guard", directory);
-		cgroups_recall(guards);
+		guards_cgroups_recall(guards);
 		/* An earlier collector may have been killed before it said that they changed. */
 		guards->changed = true;
 	} else {
-		absence_explain(directory, result, problem);
+		guards_absence_explain(directory, result, problem);
 	}
 	guards->looked = true;
 	memcpy(guards->problem, problem, sizeof(problem));
@@ -212,7 +200,7 @@ static void guard_find(struct collector *collector)
 /* ---- the whole */
 
 /* Those that are off and of whom nothing is left. */
-static void tenants_sift(struct guards *guards)
+static void guards_tenants_sift(struct guards *guards)
 {
 	struct guards_tenant **at = &guards->tenants, *tenant;
 
@@ -231,20 +219,20 @@ void guards_apply(struct collector *collector)
 {
 	struct guards *guards = &collector->guards;
 
-	uint64_t begun_ns = now_ns();
+	uint64_t begun_ns = clock_now_ns();
 
 	if (!guards->looked)
-		guards_floors_recall(collector);
-	guard_find(collector);
+		guards_rdmacg_recall(collector);
+	guards_find(collector);
 	guards_cgroups_sift(guards, false);
 	if (!guards_resolve(collector))
 		return;
 	if (guards->guard.head)
 		guards_write(collector);
-	guards_floors_write(collector);
+	guards_rdmacg_write(collector);
 	guards_conclude(collector);
-	tenants_sift(guards);
-	guards->applied_ns = now_ns();
+	guards_tenants_sift(guards);
+	guards->applied_ns = clock_now_ns();
 	guards->took_ns = guards->applied_ns - begun_ns;
 }
 
@@ -252,7 +240,7 @@ void guards_look(struct collector *collector)
 {
 	const struct guards *guards = &collector->guards;
 
-	if (now_ns() - guards->applied_ns > FRESH_NS + REST * guards->took_ns ||
+	if (clock_now_ns() - guards->applied_ns > FRESH_NS + REST * guards->took_ns ||
 	    (guards->guard.head && !monitor_guard_is_current(&guards->guard, guards->directory)))
 		guards_apply(collector);
 }

@@ -11,7 +11,7 @@
 
 #include <limits.h>
 
-#include "monitor/guards.h"
+#include "monitor/guard/guard_maps.h"
 #include "proto/messages.h"
 
 struct collector;

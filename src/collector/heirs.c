@@ -10,13 +10,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "collector/members.h"
-#include "ledger/leaselayout.h"
+#include "base/clock.h"
+#include "collector/usage_page.h"
 
-#define PAGE_LINK "/memfd:" MEMBERS_PAGE_NAME
+#define PAGE_LINK "/memfd:" USAGE_PAGE_NAME
 #define DEVICE_LINK "/dev/infiniband/"
 
 enum {
@@ -68,17 +67,9 @@ struct heirs {
 	void *closure;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* ---- who is sought */
 
-static int *bucket(struct heirs *heirs, uint64_t inode)
+static int *heirs_bucket(struct heirs *heirs, uint64_t inode)
 {
 	return &heirs->by_inode[inode % BUCKETS];
 }
@@ -101,7 +92,7 @@ static struct search *search_for(struct heirs *heirs, uid_t uid)
 int heirs_seek(struct heirs *heirs, unsigned member, const struct heirs_goal *goal)
 {
 	struct sought *sought = &heirs->sought[member];
-	int *place = bucket(heirs, goal->inode);
+	int *place = heirs_bucket(heirs, goal->inode);
 
 	if (sought->state != SOUGHT_NOT)
 		return 0;
@@ -133,7 +124,7 @@ static void candidate_drop(struct heirs *heirs, unsigned member)
 void heirs_drop(struct heirs *heirs, unsigned member)
 {
 	struct sought *sought = &heirs->sought[member];
-	int *link = bucket(heirs, sought->goal.inode);
+	int *link = heirs_bucket(heirs, sought->goal.inode);
 
 	if (sought->state == SOUGHT_NOT)
 		return;
@@ -181,7 +172,7 @@ static dev_t memfd_device(void)
 	int fd;
 
 	if (!device) {
-		fd = memfd_create(MEMBERS_PAGE_NAME, MFD_CLOEXEC);
+		fd = memfd_create(USAGE_PAGE_NAME, MFD_CLOEXEC);
 		if (fd >= 0 && !fstat(fd, &status))
 			device = status.st_dev;
 		if (fd >= 0)
@@ -220,7 +211,7 @@ static void page_look(struct heirs *heirs, struct search *search, const char *na
 		close(path);
 		return;
 	}
-	for (member = *bucket(heirs, status.st_ino); member != NOBODY;
+	for (member = *heirs_bucket(heirs, status.st_ino); member != NOBODY;
 	     member = heirs->sought[member].next_of_inode) {
 		struct sought *sought = &heirs->sought[member];
 
@@ -287,7 +278,7 @@ static void process_close(struct heirs *heirs, struct search *search)
 
 /* A process that may not be looked at by its user belongs to root in /proc: whose it is then is
  * said by its users. */
-static uid_t owner_of(int processes, const char *name)
+static uid_t process_user(int processes, const char *name)
 {
 	unsigned long real = 0, effective = 0;
 	char path[40], text[1024];
@@ -321,7 +312,7 @@ static void process_begin(struct search *search, const char *name)
 
 	if (pid <= 0)
 		return;
-	owner = owner_of(dirfd(search->processes), name);
+	owner = process_user(dirfd(search->processes), name);
 	if (owner == (uid_t)-1)
 		return;
 	if (owner && owner == search->uid)
@@ -334,7 +325,7 @@ static void process_begin(struct search *search, const char *name)
 
 /* ---- a pass */
 
-static bool is_of(const struct sought *sought, const struct search *search,
+static bool sought_is_of(const struct sought *sought, const struct search *search,
 		  enum sought_state state)
 {
 	return sought->state == state && sought->goal.uid == search->uid;
@@ -346,7 +337,7 @@ static bool pass_begin(struct heirs *heirs, struct search *search)
 	bool any = false;
 
 	for (unsigned i = 0; i < heirs->members; i++)
-		if (is_of(&heirs->sought[i], search, SOUGHT_NEXT)) {
+		if (sought_is_of(&heirs->sought[i], search, SOUGHT_NEXT)) {
 			heirs->sought[i].state = SOUGHT_NOW;
 			any = true;
 		}
@@ -357,7 +348,7 @@ static bool pass_begin(struct heirs *heirs, struct search *search)
 
 /* An heir that forks while a pass goes on may have ended when the pass comes to it, and its child
  * may not be on the list that the pass has read. So one pass that finds nobody is not believed. */
-static bool is_doubtful(const struct sought *sought, enum heirs_result result)
+static bool sought_is_doubtful(const struct sought *sought, enum heirs_result result)
 {
 	return result == HEIRS_NONE && !sought->goal.pid && !sought->again;
 }
@@ -377,9 +368,9 @@ static void pass_end(struct heirs *heirs, struct search *search)
 					   !search->left ? HEIRS_UNKNOWN :
 							   HEIRS_NONE;
 
-		if (!is_of(sought, search, SOUGHT_NOW))
+		if (!sought_is_of(sought, search, SOUGHT_NOW))
 			continue;
-		if (is_doubtful(sought, result)) {
+		if (sought_is_doubtful(sought, result)) {
 			sought->again = true;
 			sought->state = SOUGHT_NEXT;
 			continue;
@@ -398,7 +389,7 @@ static bool process_next(struct heirs *heirs, struct search *search)
 	while (search->living < heirs->members) {
 		const struct sought *sought = &heirs->sought[search->living++];
 
-		if (!is_of(sought, search, SOUGHT_NOW))
+		if (!sought_is_of(sought, search, SOUGHT_NOW))
 			continue;
 		if (sought->goal.pid) {
 			process_open(search, sought->goal.pid, &search->process_left);
@@ -441,7 +432,7 @@ static void search_free(struct heirs *heirs, struct search *search)
 }
 
 /* The next user's turn. */
-static void turn_pass(struct heirs *heirs)
+static void heirs_turn_pass(struct heirs *heirs)
 {
 	struct search *search = heirs->first, **link = &heirs->first->next;
 
@@ -456,7 +447,7 @@ static void turn_pass(struct heirs *heirs)
 
 bool heirs_step(struct heirs *heirs, uint64_t until)
 {
-	uint64_t begun = now_ns(), now = begun;
+	uint64_t begun = clock_now_ns(), now = begun;
 	struct search *search = heirs->first;
 	bool goes_on = true;
 
@@ -468,12 +459,12 @@ bool heirs_step(struct heirs *heirs, uint64_t until)
 	}
 	while (goes_on && now < until) {
 		goes_on = pass_step(heirs, search);
-		now = now_ns();
+		now = clock_now_ns();
 	}
 	heirs->spent_ns += now - begun;
 	if (!goes_on)
 		pass_end(heirs, search);
-	turn_pass(heirs);
+	heirs_turn_pass(heirs);
 	return !goes_on;
 }
 

@@ -2,76 +2,102 @@
 /* The limits in force; see limits.h. */
 #include "collector/limits.h"
 
+#include <string.h>
+
 #include "collector/grants.h"
 
-static const char *device_name(const struct collector *collector, unsigned device)
+/* From what the policy says to what is in force: the one place where a limit could be computed
+ * from the configured one and from other things. */
+static void scope_put_into_force(struct scope *scope)
 {
-	const char *name = collector->books.file->device[device].name;
-
-	return name[0] ? name : NULL;
+	memcpy(scope->limit, scope->configured, sizeof(scope->limit));
 }
 
 /* On a device, or in total (NULL). */
-static void host_scope(const struct collector *collector, const char *device, struct scope *scope)
+static void scope_set_host(const struct collector *collector, const char *device,
+			   struct scope *scope)
 {
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
-		scope->limit[kind] = policy_limit(&collector->effective->host, device, kind);
+		scope->configured[kind] = policy_limit(&collector->effective->host, device, kind);
+	scope_put_into_force(scope);
 }
 
-static void tenant_scope(const struct collector *collector, const struct policy_tenant *said,
-			 const char *device, struct scope *scope, uint64_t process[KIND_COUNT])
+static void scope_set_tenant(const struct collector *collector, const struct policy_tenant *said,
+			     const char *device, struct scope *scope, uint64_t process[KIND_COUNT])
 {
+	const struct policy *policy = collector->effective;
+
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
-		scope->limit[kind] =
-			policy_tenant_limit(collector->effective, said, false, device, kind);
-		process[kind] = policy_tenant_limit(collector->effective, said, true, device, kind);
+		scope->configured[kind] = policy_tenant_limit(policy, said, false, device, kind);
+		process[kind] = policy_tenant_limit(policy, said, true, device, kind);
 	}
+	scope_put_into_force(scope);
 }
 
-static const struct policy_tenant *tenant_said(const struct collector *collector, unsigned number)
+static const struct policy_tenant *limits_tenant_said(const struct collector *collector,
+						      unsigned number)
 {
 	return policy_tenant_find(collector->effective, collector->books.file->tenant[number].name);
+}
+
+/* A tenant on a device, or in total (0). */
+static void limits_set_tenant(struct collector *collector, unsigned number, unsigned device)
+{
+	struct tenant *tenant = collector->books.tenant[number];
+	const struct policy_tenant *said = limits_tenant_said(collector, number);
+
+	if (device)
+		scope_set_tenant(collector, said, books_device_name(&collector->books, device),
+				 &tenant->all.device[device], tenant->process_limit.device[device]);
+	else
+		scope_set_tenant(collector, said, NULL, &tenant->all.total,
+				 tenant->process_limit.total);
+}
+
+static void limits_set_mode(struct collector *collector, unsigned number)
+{
+	/* The same numbers. */
+	grants_mode(&collector->books, number,
+		    (enum ledger_mode)policy_tenant_mode(collector->effective,
+							 limits_tenant_said(collector, number)));
 }
 
 void limits_apply_device(struct collector *collector, unsigned device)
 {
 	struct books *books = &collector->books;
-	const char *name = device_name(collector, device);
+	const char *name = books_device_name(books, device);
 
 	if (!name)
 		return;
-	host_scope(collector, name, &books->host.device[device]);
+	scope_set_host(collector, name, &books->host.device[device]);
 	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
 		if (books->tenant[i])
-			tenant_scope(collector, tenant_said(collector, i), name,
-				     &books->tenant[i]->all.device[device],
-				     books->tenant[i]->process_limit.device[device]);
+			limits_set_tenant(collector, i, device);
+}
+
+void limits_apply_tenant(struct collector *collector, unsigned tenant)
+{
+	limits_set_tenant(collector, tenant, 0);
+	for (unsigned device = 1; device < LEDGER_DEVICES; device++)
+		if (books_device_name(&collector->books, device))
+			limits_set_tenant(collector, tenant, device);
+	limits_set_mode(collector, tenant);
 }
 
 void limits_apply(struct collector *collector)
 {
 	struct books *books = &collector->books;
 
-	host_scope(collector, NULL, &books->host.total);
-	for (unsigned i = 0; i < BOOKS_TENANTS; i++) {
-		struct tenant *tenant = books->tenant[i];
-		const struct policy_tenant *said;
-
-		if (!tenant)
-			continue;
-		said = tenant_said(collector, i);
-		tenant_scope(collector, said, NULL, &tenant->all.total,
-			     tenant->process_limit.total);
-	}
+	scope_set_host(collector, NULL, &books->host.total);
+	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
+		if (books->tenant[i])
+			limits_set_tenant(collector, i, 0);
 	for (unsigned device = 1; device < LEDGER_DEVICES; device++)
 		limits_apply_device(collector, device);
 	/* What a mode tolerated is booked under the limits above. */
 	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
 		if (books->tenant[i])
-			grants_mode(books, i,
-				    (enum ledger_mode)policy_tenant_mode(
-					    collector->effective,
-					    tenant_said(collector, i))); /* the same numbers */
+			limits_set_mode(collector, i);
 }
 
 const struct scope *limits_of_tenant(const struct collector *collector, const char *name,

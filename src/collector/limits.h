@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The limits and the modes in force: from the effective policy into the books. Whoever needs
- * one, be it grants, the guard, rdma.max or a row that is shown, reads it from the books.
+ * one, be it grants, the guard, rdma.max or a row that is shown, reads it from the books. What the
+ * policy says (struct scope, configured) and what is in force (limit) are apart.
  */
 #ifndef COLLECTOR_LIMITS_H
 #define COLLECTOR_LIMITS_H
@@ -11,7 +12,8 @@
 /* Of the host, and of every tenant on the books, in total and on every device that has a number. */
 void limits_apply(struct collector *collector);
 
-/* The same on one device, which has just got its number. */
+/* The same of one tenant, or on one device, that has just got its number. */
+void limits_apply_tenant(struct collector *collector, unsigned tenant);
 void limits_apply_device(struct collector *collector, unsigned device);
 
 /* A tenant in total, and its mode; NULL if it is not on the books. */

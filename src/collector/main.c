@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * collector_server: options, start, the loop and the end. Installed under a second
+ * collector_server: the command line, and the process. Installed under a second
  * name, collector_server_shm, since both are documented; it is one program.
  */
 #include <errno.h>
@@ -10,32 +10,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "collector/collector.h"
-#include "collector/grants.h"
+#include "base/clock.h"
+#include "collector/start.h"
 #include "proto/client.h"
 
 #define DEFAULT_LOG "/tmp/rdma_collector.log"
-#define ROOT_STATE "/run/rdma_intercept/state"
 #define STATE_VARIABLE "RDMA_COLLECTOR_STATE"
 
 enum {
 	EXIT_USAGE = 2,
-	ORPHAN_US = 1000000,  /* when orphans of an earlier life are looked for first, */
-	ACCURACY_US = 10000,  /* and later in steps that are not much longer than told */
-	MEASURE_US = 1000000, /* how often use is looked at, for its peaks */
-	CHANGE_US = 50000,    /* files are read so long after the last change of one */
 	DESCRIPTORS = 65536,
 };
 
 struct options {
-	const char *policy, *socket, *state, *log;
+	struct start_options start;
+	const char *log;
 	enum log_level level;
 	bool daemon;
 };
@@ -45,7 +38,7 @@ static const char usage[] =
 	"                        [--log FILE] [--log-level LEVEL] [--daemon]\n"
 	"Hands out leases of RDMA resources to the processes of this host; see collector_server(8).\n";
 
-static int parse_options(int argc, char **argv, struct options *options)
+static int options_parse(int argc, char **argv, struct options *options)
 {
 	static const struct option longs[] = {
 		{ "policy", required_argument, NULL, 'p' },
@@ -61,21 +54,21 @@ static int parse_options(int argc, char **argv, struct options *options)
 	int option;
 
 	*options = (struct options){
-		.policy = getenv("RDMA_INTERCEPT_POLICY"),
-		.socket = getenv(PROTO_SOCKET_VARIABLE),
-		.state = getenv(STATE_VARIABLE),
+		.start.policy = getenv("RDMA_INTERCEPT_POLICY"),
+		.start.socket = getenv(PROTO_SOCKET_VARIABLE),
+		.start.state = getenv(STATE_VARIABLE),
 		.level = LOG_INFO,
 	};
 	while ((option = getopt_long(argc, argv, "p:s:S:l:L:dhV", longs, NULL)) != -1)
 		switch (option) {
 		case 'p':
-			options->policy = optarg;
+			options->start.policy = optarg;
 			break;
 		case 's':
-			options->socket = optarg;
+			options->start.socket = optarg;
 			break;
 		case 'S':
-			options->state = optarg;
+			options->start.state = optarg;
 			break;
 		case 'l':
 			options->log = optarg;
@@ -106,144 +99,8 @@ static int parse_options(int argc, char **argv, struct options *options)
 	return 0;
 }
 
-/* ---- the loop's events */
-
-static int on_members(sd_event_source *source, int fd, uint32_t events, void *closure)
-{
-	collector_dispatch(closure);
-	return 0;
-}
-
-static int on_orphans(sd_event_source *source, uint64_t now, void *closure)
-{
-	collector_orphans(closure);
-	return 0;
-}
-
-static int on_search(sd_event_source *source, uint64_t now, void *closure)
-{
-	collector_search(closure);
-	return 0;
-}
-
-static int on_measure(sd_event_source *source, uint64_t now, void *closure)
-{
-	struct collector *collector = closure;
-
-	if (collector->books.members_count)
-		grants_measure(&collector->books);
-	truth_measure(collector);
-	guards_apply(collector);
-	guards_listen(collector);
-	sd_event_source_set_time_relative(source, MEASURE_US);
-	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-}
-
-static int on_reload(sd_event_source *source, const struct signalfd_siginfo *info, void *closure)
-{
-	sd_notify(0, "RELOADING=1");
-	control_reload(closure, RELOAD_WHOLE);
-	sd_notify(0, "READY=1");
-	return 0;
-}
-
-static void watch_tenants(struct collector *collector);
-
-static int on_changed(sd_event_source *source, uint64_t now, void *closure)
-{
-	watch_tenants(closure); /* it may be another directory now */
-	control_reload(closure, RELOAD_WHOLE);
-	return 0;
-}
-
-/* An editor writes a file in several steps: wait until they are done. */
-static int on_file(sd_event_source *source, const struct inotify_event *event, void *closure)
-{
-	struct collector *collector = closure;
-
-	/* The copy of the last good policy may be beside it, and is our own. */
-	if (event->len && !strncmp(event->name, CONTROL_GOOD, sizeof(CONTROL_GOOD) - 1))
-		return 0;
-	if (event->len && strcmp(event->name, strrchr(collector->policy_path, '/') + 1) &&
-	    strcmp(event->name, "tenants.d") && !strstr(event->name, ".conf"))
-		return 0;
-	sd_event_source_set_time_relative(collector->change_timer, CHANGE_US);
-	return sd_event_source_set_enabled(collector->change_timer, SD_EVENT_ONESHOT);
-}
-
-static int on_end(sd_event_source *source, const struct signalfd_siginfo *info, void *closure)
-{
-	return sd_event_exit(sd_event_source_get_event(source), 0);
-}
-
-/* Changes of files are seen in their directory, where editors rename new ones in. */
-static int watch_beside_policy(struct collector *collector, sd_event_source **ret_source,
-			       const char *name)
-{
-	char path[POLICY_PATH + 16];
-	const char *slash = strrchr(collector->policy_path, '/');
-
-	snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - collector->policy_path),
-		 collector->policy_path, name);
-	return sd_event_add_inotify(collector->event, ret_source, path,
-				    IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE |
-					    IN_CREATE | IN_ONLYDIR,
-				    on_file, collector);
-}
-
-static void watch_tenants(struct collector *collector)
-{
-	collector->tenants_watch = sd_event_source_disable_unref(collector->tenants_watch);
-	watch_beside_policy(collector, &collector->tenants_watch, "tenants.d");
-}
-
-static void watch_files(struct collector *collector)
-{
-	int result = watch_beside_policy(collector, NULL, ".");
-
-	if (result < 0)
-		log_write(&collector->log, LOG_INFO,
-			  "changes of %s are not watched (%s); use SIGHUP or reload",
-			  collector->policy_path, strerror(-result));
-	watch_tenants(collector);
-}
-
-static int loop_prepare(struct collector *collector)
-{
-	sd_event *event = collector->event;
-	int result = sd_event_add_io(event, NULL, collector->members.epoll, EPOLLIN, on_members,
-				     collector);
-
-	if (result >= 0)
-		result = sd_event_add_time_relative(event, &collector->orphan_timer,
-						    CLOCK_MONOTONIC, ORPHAN_US, ACCURACY_US,
-						    on_orphans, collector);
-	if (result >= 0)
-		result = sd_event_add_time_relative(event, &collector->search_turn, CLOCK_MONOTONIC,
-						    0, 1, on_search, collector);
-	if (result >= 0)
-		result = sd_event_add_time_relative(event, &collector->change_timer,
-						    CLOCK_MONOTONIC, 0, 1, on_changed, collector);
-	if (result >= 0)
-		result = sd_event_source_set_enabled(collector->change_timer, SD_EVENT_OFF);
-	if (result >= 0)
-		result = sd_event_add_time_relative(event, NULL, CLOCK_MONOTONIC, MEASURE_US, 0,
-						    on_measure, collector);
-	if (result >= 0)
-		result = sd_event_add_signal(event, NULL, SIGHUP, on_reload, collector);
-	if (result >= 0)
-		result = sd_event_add_signal(event, NULL, SIGTERM, on_end, collector);
-	if (result >= 0)
-		result = sd_event_add_signal(event, NULL, SIGINT, on_end, collector);
-	watch_files(collector);
-	sd_event_set_watchdog(event, true);
-	return result;
-}
-
-/* ---- start */
-
 /* Two descriptors per member. */
-static void raise_descriptors(void)
+static void descriptors_raise(void)
 {
 	struct rlimit limit;
 
@@ -255,178 +112,9 @@ static void raise_descriptors(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* Below a directory of the user's own that ends with the machine's run, as the processes do. */
-static void default_state(char *ret, size_t size)
-{
-	if (geteuid() == 0)
-		snprintf(ret, size, ROOT_STATE);
-	else
-		snprintf(ret, size, "/dev/shm/rdma_intercept.%u", (unsigned)geteuid());
-}
-
-static int make_absolute(const char *path, char ret[POLICY_PATH])
-{
-	char here[POLICY_PATH];
-
-	if (path[0] == '/')
-		return snprintf(ret, POLICY_PATH, "%s", path) < POLICY_PATH ? 0 : -ENAMETOOLONG;
-	if (!getcwd(here, sizeof(here)))
-		return -errno;
-	return snprintf(ret, POLICY_PATH, "%s/%s", here, path) < POLICY_PATH ? 0 : -ENAMETOOLONG;
-}
-
-static const char *first_of(const char *a, const char *b, const char *c)
-{
-	return a && a[0] ? a : b && b[0] ? b : c;
-}
-
-/* Where the last good policy is kept: a place that outlives a boot if the service manager gives
- * one, and one that is known without a policy in any case. */
-static void good_directory(const struct options *options, char *ret, size_t size)
-{
-	const char *given = getenv("STATE_DIRECTORY"); /* of systemd: names, separated by colons */
-
-	if (given && given[0] == '/')
-		snprintf(ret, size, "%.*s", (int)strcspn(given, ":"), given);
-	else if (options->state && options->state[0])
-		snprintf(ret, size, "%s", options->state);
-	else
-		default_state(ret, size);
-}
-
-/* The files, or if these are not in order what they said in an earlier life: a host without a
- * collector would have no limits at all. */
-static int policy_start(struct collector *collector, const struct options *options,
-			char problem[POLICY_PROBLEM])
-{
-	char good[POLICY_PATH];
-	const char *path = first_of(options->policy, NULL, POLICY_DEFAULT_FILE);
-	int result;
-
-	collector->policy_must_exist = options->policy && options->policy[0];
-	snprintf(problem, POLICY_PROBLEM, "%.300s: the path is too long", path);
-	result = make_absolute(path, collector->policy_path);
-	if (result == 0)
-		result = control_environment(collector, problem);
-	collector->runtime = policy_new();
-	if (result < 0 || !collector->runtime)
-		return result < 0 ? result : -ENOMEM;
-	good_directory(options, good, sizeof(good));
-	control_recall(collector, good);
-	result = control_reload(collector, RELOAD_WHOLE);
-	if (result < 0 && collector->files) {
-		collector->effective = policy_merge(collector->environment, collector->files);
-		result = collector->effective ? 0 : -errno;
-	}
-	if (result < 0)
-		snprintf(problem, POLICY_PROBLEM, "%s", collector->problem);
-	return result;
-}
-
-static int runtime_start(struct collector *collector, const char *state,
-			 char problem[POLICY_PROBLEM])
-{
-	struct policy *merged;
-	int result;
-
-	snprintf(collector->runtime_path, sizeof(collector->runtime_path), "%.*s/runtime.conf",
-		 (int)sizeof(collector->runtime_path) - 16, state);
-	result = policy_read_file(collector->runtime, collector->runtime_path, true, problem);
-	if (result < 0 && result != -ENOENT)
-		return result;
-	merged = policy_merge(collector->effective, collector->runtime);
-	if (!merged) {
-		result = -errno;
-		snprintf(problem, POLICY_PROBLEM, "%.400s: %s", collector->runtime_path,
-			 strerror(-result));
-		return result;
-	}
-	policy_free(collector->effective);
-	collector->effective = merged;
-	return 0;
-}
-
-/* Books, members and loop; what fails without words of its own failed for want of something. */
-static int start_parts(struct collector *collector, const char *state, const char *socket_path,
-		       char problem[POLICY_PROBLEM])
-{
-	int result = books_open(&collector->books, state, &collector->log, problem);
-
-	if (result < 0)
-		return result;
-	result = runtime_start(collector, state, problem);
-	if (result < 0)
-		return result;
-	control_keep(collector);
-	/* As at a reload: better a collector without some of the tenants than none. */
-	result = control_apply(collector);
-	if (result < 0) {
-		snprintf(collector->problem, sizeof(collector->problem),
-			 "%.400s: not every tenant has room on the books: %s", state,
-			 strerror(-result));
-		log_write(&collector->log, LOG_ERROR, "%s", collector->problem);
-	}
-	snprintf(problem, POLICY_PROBLEM, "the event loop cannot be set up");
-	result = members_init(&collector->members, &collector->books);
-	if (result < 0)
-		return result;
-	collector->members.ended = collector_member_ended;
-	collector->members.remains = truth_remains;
-	collector->members.closure = collector;
-	members_attach(&collector->members);
-	grants_enforce(&collector->books);
-	result = loop_prepare(collector);
-	if (result < 0)
-		return result;
-	return server_new(&collector->server, collector->event, socket_path, &collector->log,
-			  answer, collector, problem);
-}
-
-static int start(struct collector *collector, const struct options *options,
-		 char problem[POLICY_PROBLEM])
-{
-	char state_default[64];
-	const char *state, *socket_path;
-	int result = policy_start(collector, options, problem);
-
-	if (result < 0)
-		return result;
-	default_state(state_default, sizeof(state_default));
-	state = first_of(options->state, collector->effective->state, state_default);
-	socket_path = first_of(options->socket, collector->effective->socket, PROTO_DEFAULT_SOCKET);
-	result = start_parts(collector, state, socket_path, problem);
-	if (result == 0)
-		log_write(&collector->log, LOG_INFO,
-			  "serving %s, books in %s, %u processes registered", socket_path, state,
-			  collector->books.members_count);
-	return result;
-}
-
-static void stop(struct collector *collector)
-{
-	if (collector->server)
-		server_free(collector->server);
-	collector->server = NULL;
-	if (collector->books.file) {
-		members_close(&collector->members);
-		books_close(&collector->books);
-	}
-	truth_close(&collector->truth);
-	guards_close(&collector->guards);
-	policy_free(collector->environment);
-	policy_free(collector->files);
-	policy_free(collector->runtime);
-	policy_free(collector->effective);
-	sd_event_source_disable_unref(collector->orphan_timer);
-	sd_event_source_disable_unref(collector->change_timer);
-	sd_event_source_disable_unref(collector->tenants_watch);
-	sd_event_source_disable_unref(collector->search_turn);
-	sd_event_unref(collector->event);
-}
-
 /* ---- in the background: the one who called waits until the socket is there */
 
-static int background(int *ret_ready)
+static int daemon_start(int *ret_ready)
 {
 	int ends[2], status = 1;
 	pid_t child;
@@ -446,7 +134,7 @@ static int background(int *ret_ready)
 	return 0;
 }
 
-static void background_ready(int ready)
+static void daemon_ready(int ready)
 {
 	int status = 0, null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -462,13 +150,12 @@ int main(int argc, char **argv)
 	static struct collector collector;
 	char problem[POLICY_PROBLEM] = "";
 	struct options options;
-	struct timespec now;
 	sigset_t signals;
-	int ready = -1, result = parse_options(argc, argv, &options);
+	int ready = -1, result = options_parse(argc, argv, &options);
 
 	if (result)
 		return result;
-	if (options.daemon && (result = background(&ready)) < 0) {
+	if (options.daemon && (result = daemon_start(&ready)) < 0) {
 		fprintf(stderr, "collector_server: --daemon: %s\n", strerror(-result));
 		return 1;
 	}
@@ -489,17 +176,16 @@ int main(int argc, char **argv)
 	sigaddset(&signals, SIGHUP);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN); /* the log may go to somebody who has left */
-	raise_descriptors();
+	descriptors_raise();
 	/* Everybody's growth waits for us, and on a busy host not for long. Refused to users. */
 	setpriority(PRIO_PROCESS, 0, -10);
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	collector.started = (uint64_t)now.tv_sec;
+	collector.started = clock_now_seconds();
 	result = sd_event_new(&collector.event);
 	if (result >= 0)
-		result = start(&collector, &options, problem);
+		result = collector_start(&collector, &options.start, problem);
 	if (result >= 0) {
 		if (ready >= 0)
-			background_ready(ready);
+			daemon_ready(ready);
 		sd_notify(0, "READY=1");
 		result = sd_event_loop(collector.event);
 		sd_notify(0, "STOPPING=1");
@@ -507,6 +193,6 @@ int main(int argc, char **argv)
 	} else {
 		fprintf(stderr, "collector_server: %s\n", problem[0] ? problem : strerror(-result));
 	}
-	stop(&collector);
+	collector_stop(&collector);
 	return result < 0 ? 1 : 0;
 }

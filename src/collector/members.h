@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Who comes and goes. A member is a registered process: known by what the kernel
- * says of the other end of its connection, never by its own word; watched by a pidfd;
+ * says of the other end of its connection (peer.h), never by its own word; watched by a pidfd;
  * and looked up again after the collector was started anew. When it ends, everything
  * on its leases is given back, unless a forked child lives on with its descriptors and
  * so with its objects: then the member stays on the books as an orphan.
@@ -11,19 +11,10 @@
 
 #include "base/log.h"
 #include "collector/books.h"
+#include "collector/peer.h"
 #include "proto/messages.h"
 
-#define MEMBERS_PAGE_NAME "rdma_intercept_usage" /* of all usage pages, in /proc/PID/fd */
-
 struct heirs;
-
-struct peer {
-	pid_t pid;
-	uid_t uid;
-	gid_t gid;
-	uint64_t start;
-	int pidfd; /* the receiver closes it, or gives it to members_join */
-};
 
 enum member_end { MEMBER_LEFT, MEMBER_DIED, MEMBER_ORPHANED };
 
@@ -50,10 +41,6 @@ struct members {
 
 int members_init(struct members *members, struct books *books);
 void members_close(struct members *members);
-
-/* The process at the other end of a connection, as it was when it connected. -ESRCH when
- * it has ended, -EXDEV when it is in a pid namespace that we cannot see into. */
-int members_identify(int connection, uint64_t start, struct peer *ret_peer);
 
 /* After books_open: ends what ended meanwhile, and finds the pages of those that live. */
 void members_attach(struct members *members);

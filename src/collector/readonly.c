@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The read-only door; see readonly.h. The mount is made in a mount namespace of a
+ * The read-only mount; see readonly.h. It is made in a mount namespace of a
  * child that then ends, so that the host never sees it; the descriptor that the
  * child sends back keeps it alive.
  */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The collector's socket: one request per connection, answered and closed, unless
- * the connection is kept for more. Knows
- * frames, deadlines and who is at the other end; what the requests mean is the
- * affair of the function it hands them to. Whatever a client does to its connection,
- * wrong, half, slow or not at all, costs that client alone.
+ * The collector's socket: one request per connection, answered and closed, unless the connection
+ * is kept for more. Knows frames, deadlines and who is at the other end; the function that gets
+ * the requests knows what they mean. Whatever a client does to its connection costs that client
+ * alone.
  */
 #ifndef COLLECTOR_SERVER_H
 #define COLLECTOR_SERVER_H
@@ -26,8 +25,8 @@ struct request {
 	pid_t pid;	  /* as the kernel tells it */
 	uid_t uid;
 	gid_t gid;
-	uint64_t start; /* of the process when its connection came; 0 if the kernel knows it */
-	int fd;		/* of the connection, to ask the kernel more */
+	uint64_t start;	 /* of the process when its connection came; 0 if the kernel knows it */
+	int fd;		 /* of the connection, to ask the kernel more */
 	uint64_t ticket; /* of server_hold, if it comes for the second time; or 0 */
 };
 

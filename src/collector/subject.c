@@ -14,25 +14,11 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 #define CGROUPS "/sys/fs/cgroup"
 
-static ssize_t proc_read(pid_t pid, const char *name, char *text, size_t size)
-{
-	char path[64];
-	ssize_t length;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	length = read(fd, text, size - 1);
-	close(fd);
-	text[length > 0 ? length : 0] = '\0';
-	return length;
-}
-
-static bool is_roots(int directory)
+static bool directory_is_roots(int directory)
 {
 	struct stat status;
 
@@ -45,7 +31,7 @@ void subject_rooted(const char *hierarchy, const char *cgroup, char ret_rooted[S
 	char name[NAME_MAX + 1];
 	size_t used = 0;
 
-	while (directory >= 0 && cgroup[0] == '/' && is_roots(directory)) {
+	while (directory >= 0 && cgroup[0] == '/' && directory_is_roots(directory)) {
 		size_t length = strcspn(cgroup + 1, "/");
 
 		if (!length || length >= sizeof(name) || used + length + 2 > SUBJECT_CGROUP)
@@ -68,7 +54,7 @@ void subject_rooted(const char *hierarchy, const char *cgroup, char ret_rooted[S
 }
 
 /* Where the hierarchy is that a line NUMBER:CONTROLLERS:PATH is about. */
-static void hierarchy_of(const char *controllers, char ret[PATH_MAX])
+static void cgroup_hierarchy_of(const char *controllers, char ret[PATH_MAX])
 {
 	struct statfs where;
 
@@ -84,13 +70,13 @@ static void hierarchy_of(const char *controllers, char ret[PATH_MAX])
 
 /* The path in the unified hierarchy if that is used, otherwise the first of the others
  * that says more than "/". Lines are NUMBER:CONTROLLERS:PATH. */
-static void cgroup_read(struct subject *subject, pid_t pid)
+static void subject_cgroup_read(struct subject *subject, pid_t pid)
 {
 	char text[16384], hierarchy[PATH_MAX] = CGROUPS, *line, *rest = text;
 
 	strcpy(subject->cgroup, "/");
 	subject->rooted[0] = '\0';
-	if (proc_read(pid, "cgroup", text, sizeof(text)) <= 0)
+	if (file_read_process(pid, "cgroup", text, sizeof(text)) <= 0)
 		return;
 	while ((line = strsep(&rest, "\n"))) {
 		char *path = strchr(line, ':');
@@ -101,18 +87,18 @@ static void cgroup_read(struct subject *subject, pid_t pid)
 		if (!strncmp(line, "0::", 3) || !strcmp(subject->cgroup, "/")) {
 			snprintf(subject->cgroup, sizeof(subject->cgroup), "%s", path + 1);
 			*path = '\0';
-			hierarchy_of(strchr(line, ':') + 1, hierarchy);
+			cgroup_hierarchy_of(strchr(line, ':') + 1, hierarchy);
 		}
 	}
 	subject_rooted(hierarchy, subject->cgroup, subject->rooted);
 }
 
-static void complete(struct subject *subject, pid_t pid)
+static void subject_complete(struct subject *subject, pid_t pid)
 {
 	subject->policy.group = subject->group;
 	subject->policy.cgroup = subject->cgroup;
 	subject->policy.rooted = subject->rooted;
-	cgroup_read(subject, pid);
+	subject_cgroup_read(subject, pid);
 	policy_labels(subject->rooted, subject->container, subject->job);
 }
 
@@ -123,11 +109,11 @@ void subject_of_peer(struct subject *subject, int connection, pid_t pid, uid_t u
 	subject->policy = (struct policy_subject){ .uid = uid, .gid = gid };
 	if (!getsockopt(connection, SOL_SOCKET, SO_PEERGROUPS, subject->group, &size))
 		subject->policy.groups = size / sizeof(subject->group[0]);
-	complete(subject, pid);
+	subject_complete(subject, pid);
 }
 
 /* "Uid:\t1000\t1000..." : the effective one is the second */
-static unsigned long status_number(const char *text, const char *label)
+static unsigned long subject_status_number(const char *text, const char *label)
 {
 	unsigned long real = 0, effective = 0;
 	const char *line = strstr(text, label);
@@ -141,11 +127,11 @@ int subject_of_process(struct subject *subject, pid_t pid)
 {
 	char text[8192], *groups, *end;
 
-	if (proc_read(pid, "status", text, sizeof(text)) <= 0)
+	if (file_read_process(pid, "status", text, sizeof(text)) <= 0)
 		return -ESRCH;
 	subject->policy = (struct policy_subject){
-		.uid = (uid_t)status_number(text, "\nUid:"),
-		.gid = (gid_t)status_number(text, "\nGid:"),
+		.uid = (uid_t)subject_status_number(text, "\nUid:"),
+		.gid = (gid_t)subject_status_number(text, "\nGid:"),
 	};
 	groups = strstr(text, "\nGroups:");
 	for (groups += groups ? strlen("\nGroups:") : 0;
@@ -159,6 +145,6 @@ int subject_of_process(struct subject *subject, pid_t pid)
 			break;
 		subject->group[subject->policy.groups++] = (gid_t)group;
 	}
-	complete(subject, pid);
+	subject_complete(subject, pid);
 	return 0;
 }

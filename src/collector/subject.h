@@ -3,7 +3,7 @@
 #ifndef COLLECTOR_SUBJECT_H
 #define COLLECTOR_SUBJECT_H
 
-#include "collector/policy.h"
+#include "policy/policy.h"
 
 enum { SUBJECT_GROUPS = 256, SUBJECT_CGROUP = 1024 };
 

@@ -22,7 +22,7 @@ enum {
 #define MEGABYTE (1ull << 20)
 
 /* A limit that no variable speaks of; "unlimited" is a value that one may give. */
-#define UNSPOKEN (SIZE_UNLIMITED - 1)
+#define UNSET (SIZE_UNLIMITED - 1)
 
 /* What the variables say before it is clear which of it applies. */
 struct draft {
@@ -33,11 +33,11 @@ struct draft {
 	struct ledger_limits special;	 /* RDMA_INTERCEPT_LIMITS */
 };
 
-static void unspoken(struct ledger_limits *limits)
+static void limits_unset(struct ledger_limits *limits)
 {
 	memset(limits, 0, sizeof(*limits));
 	for (int kind = 0; kind < KIND_COUNT; kind++)
-		limits->process[kind] = limits->host[kind] = UNSPOKEN;
+		limits->process[kind] = limits->host[kind] = UNSET;
 }
 
 static int parse_flag(const char *text, bool *ret_flag)
@@ -147,7 +147,7 @@ static int parse_assignments(const char *at, const char *end, uint64_t *limits)
 	return 0;
 }
 
-static bool skip(const char **at, const char *end, const char *word)
+static bool text_skip(const char **at, const char *end, const char *word)
 {
 	size_t length = strlen(word);
 
@@ -162,11 +162,11 @@ static int parse_scope(struct ledger_limits *limits, const char *at, const char 
 	struct ledger_device_limits *device;
 	const char *colon;
 
-	if (skip(&at, end, "process:"))
+	if (text_skip(&at, end, "process:"))
 		return parse_assignments(at, end, limits->process);
-	if (skip(&at, end, "host:"))
+	if (text_skip(&at, end, "host:"))
 		return parse_assignments(at, end, limits->host);
-	if (!skip(&at, end, "device:"))
+	if (!text_skip(&at, end, "device:"))
 		return -EINVAL;
 	colon = memchr(at, ':', (size_t)(end - at));
 	if (!colon || colon + 1 == end)
@@ -179,7 +179,7 @@ static int parse_limits(struct draft *draft, const char *text)
 {
 	struct ledger_limits limits;
 
-	unspoken(&limits);
+	limits_unset(&limits);
 	while (*text) {
 		const char *end = strchrnul(text, ';');
 		int result = parse_scope(&limits, text, end);
@@ -192,7 +192,7 @@ static int parse_limits(struct draft *draft, const char *text)
 	return 0;
 }
 
-static int parse_mode(struct draft *draft, const char *text)
+static int parse_own_mode(struct draft *draft, const char *text)
 {
 	unsigned choice;
 	int result = parse_choice(text, ledger_mode_names, LEDGER_MODES, &choice);
@@ -282,7 +282,8 @@ static int (*const parsers[])(struct draft *draft, const char *text) = {
 #undef SETTING
 };
 
-static void complain(struct config *config, const struct config_setting *setting, const char *text)
+static void config_complain(struct config *config, const struct config_setting *setting,
+			    const char *text)
 {
 	if (config->complaints < CONFIG_COMPLAINTS)
 		snprintf(config->complaint[config->complaints], CONFIG_COMPLAINT,
@@ -294,12 +295,12 @@ static void complain(struct config *config, const struct config_setting *setting
 }
 
 /* The first of the three that somebody spoke of. */
-static uint64_t choose(uint64_t special, uint64_t documented, uint64_t fallback)
+static uint64_t limit_choose(uint64_t special, uint64_t documented, uint64_t fallback)
 {
-	return special != UNSPOKEN ? special : documented != UNSPOKEN ? documented : fallback;
+	return special != UNSET ? special : documented != UNSET ? documented : fallback;
 }
 
-static void settle(struct draft *draft)
+static void draft_settle(struct draft *draft)
 {
 	struct ledger_limits *limits = &draft->config->limits;
 	struct ledger_limits *documented = &draft->documented;
@@ -307,11 +308,11 @@ static void settle(struct draft *draft)
 
 	ledger_limits_clear(&fallback);
 	/* The first version knew no switch: its own variable switches. */
-	if (draft->old_max_qp != UNSPOKEN && !draft->qp_control_given)
+	if (draft->old_max_qp != UNSET && !draft->qp_control_given)
 		draft->qp_control = true;
 	if (draft->qp_control) {
 		documented->process[KIND_qp] =
-			choose(draft->process_qp, draft->old_max_qp, UNSPOKEN);
+			limit_choose(draft->process_qp, draft->old_max_qp, UNSET);
 		documented->host[KIND_qp] = draft->host_qp;
 		fallback.process[KIND_qp] = DEFAULT_PROCESS_QP;
 		fallback.host[KIND_qp] = DEFAULT_HOST_QP;
@@ -324,14 +325,14 @@ static void settle(struct draft *draft)
 	}
 	*limits = draft->special; /* for its devices */
 	for (int kind = 0; kind < KIND_COUNT; kind++) {
-		limits->process[kind] = choose(draft->special.process[kind],
-					       documented->process[kind], fallback.process[kind]);
-		limits->host[kind] = choose(draft->special.host[kind], documented->host[kind],
-					    fallback.host[kind]);
-		if (draft->special.process[kind] == UNSPOKEN &&
-		    documented->process[kind] == UNSPOKEN)
+		limits->process[kind] = limit_choose(draft->special.process[kind],
+						     documented->process[kind],
+						     fallback.process[kind]);
+		limits->host[kind] = limit_choose(draft->special.host[kind], documented->host[kind],
+						  fallback.host[kind]);
+		if (draft->special.process[kind] == UNSET && documented->process[kind] == UNSET)
 			limits->process_defaults |= 1ull << kind;
-		if (draft->special.host[kind] == UNSPOKEN && documented->host[kind] == UNSPOKEN)
+		if (draft->special.host[kind] == UNSET && documented->host[kind] == UNSET)
 			limits->host_defaults |= 1ull << kind;
 	}
 }
@@ -351,9 +352,9 @@ void config_read(struct config *config, config_lookup *lookup)
 {
 	struct draft draft = {
 		.config = config,
-		.process_qp = UNSPOKEN,
-		.host_qp = UNSPOKEN,
-		.old_max_qp = UNSPOKEN,
+		.process_qp = UNSET,
+		.host_qp = UNSET,
+		.old_max_qp = UNSET,
 	};
 
 	*config = (struct config){
@@ -362,16 +363,16 @@ void config_read(struct config *config, config_lookup *lookup)
 		.log_level = LOG_INFO,
 		.shm_mode = 0600,
 	};
-	unspoken(&draft.documented);
-	unspoken(&draft.special);
+	limits_unset(&draft.documented);
+	limits_unset(&draft.special);
 	for (unsigned i = 0; i < config_settings_count; i++) {
 		const char *text = lookup(config_settings[i].name);
 
 		if (text && parsers[i](&draft, text) < 0)
-			complain(config, &config_settings[i], text);
+			config_complain(config, &config_settings[i], text);
 	}
 	config->socket = lookup(CONFIG_SOCKET);
 	if (!config->shm_name[0])
 		default_shm_name(config);
-	settle(&draft);
+	draft_settle(&draft);
 }

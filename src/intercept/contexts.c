@@ -17,21 +17,22 @@
 
 #include "intercept/library.h"
 
-enum { BUCKETS = 256, CHUNK_BYTES = 16384 };
+enum { BUCKETS = 256, CHUNK_BYTES = 16384, CHUNK = CHUNK_BYTES / sizeof(struct context) };
 
 static struct context *buckets[BUCKETS];
 static uint32_t last_group;
-static struct context *spare; /* of the newest chunk */
-static unsigned spares;
+static struct context first_chunk[CHUNK];
+static struct context *spare = first_chunk; /* of the newest chunk */
+static unsigned spares = CHUNK;
 
-static struct context **bucket_of(const struct ibv_context *handle)
+static struct context **context_bucket(const struct ibv_context *handle)
 {
 	return &buckets[(uint64_t)(uintptr_t)handle * 0x9e3779b97f4a7c15u >> 56];
 }
 
 struct context *context_find(const struct ibv_context *handle)
 {
-	struct context *entry = __atomic_load_n(bucket_of(handle), __ATOMIC_ACQUIRE);
+	struct context *entry = __atomic_load_n(context_bucket(handle), __ATOMIC_ACQUIRE);
 
 	while (entry && __atomic_load_n(&entry->handle, __ATOMIC_ACQUIRE) != handle)
 		entry = entry->next;
@@ -39,9 +40,9 @@ struct context *context_find(const struct ibv_context *handle)
 }
 
 /* A free entry of the handle's bucket. Under the writers' lock. */
-static struct context *entry_make(const struct ibv_context *handle)
+static struct context *context_entry_make(const struct ibv_context *handle)
 {
-	struct context **bucket = bucket_of(handle);
+	struct context **bucket = context_bucket(handle);
 	struct context *entry = *bucket;
 
 	while (entry && entry->handle)
@@ -55,7 +56,7 @@ static struct context *entry_make(const struct ibv_context *handle)
 		if (chunk == MAP_FAILED)
 			return NULL;
 		spare = chunk;
-		spares = CHUNK_BYTES / sizeof(struct context);
+		spares = CHUNK;
 	}
 	entry = spare++;
 	spares--;
@@ -67,7 +68,7 @@ static struct context *entry_make(const struct ibv_context *handle)
 /* Whether two descriptors are one open file. Where the kernel may not be asked
  * (seccomp), two of one device are taken for it, which is right unless the device
  * was opened twice. */
-static bool same_file(int a, int b)
+static bool context_same_file(int a, int b)
 {
 	pid_t self = getpid();
 	long order = syscall(SYS_kcmp, self, self, KCMP_FILE, a, b);
@@ -79,11 +80,11 @@ static bool same_file(int a, int b)
 }
 
 /* The group of an open context with the same open file, or 0. */
-static uint32_t group_of_file(int fd)
+static uint32_t context_group_of_file(int fd)
 {
 	for (unsigned i = 0; i < BUCKETS; i++)
 		for (struct context *entry = buckets[i]; entry; entry = entry->next)
-			if (entry->handle && same_file(fd, entry->handle->cmd_fd))
+			if (entry->handle && context_same_file(fd, entry->handle->cmd_fd))
 				return entry->group;
 	return 0;
 }
@@ -97,12 +98,12 @@ static void ops_replace(struct context *entry, struct ibv_context *handle)
 	struct verbs_context *extended = verbs_get_ctx(handle);
 
 #define REPLACE_BASIC_OP(op, verb)                                                                 \
-	if (handle->ops.op && handle->ops.op != wrap_op_##verb) {                                                                      \
+	if (handle->ops.op && handle->ops.op != wrap_op_##verb) {                                  \
 		entry->ops.op = handle->ops.op;                                                    \
 		handle->ops.op = wrap_op_##verb;                                                   \
 	}
 #define REPLACE_EXTENDED_OP(op, verb)                                                              \
-	if (HAS_EXTENDED(extended, op) && extended->op != wrap_op_##verb) {                                                          \
+	if (HAS_EXTENDED(extended, op) && extended->op != wrap_op_##verb) {                        \
 		entry->ops.op = extended->op;                                                      \
 		extended->op = wrap_op_##verb;                                                     \
 	}
@@ -135,13 +136,13 @@ int context_add(struct library *library, struct ibv_context *handle, unsigned de
 	lock_acquire(&library->contexts_lock);
 	entry = context_find(handle); /* an opening that was interrupted by another counts twice */
 	if (!entry) {
-		entry = entry_make(handle);
+		entry = context_entry_make(handle);
 		if (entry)
 			memset(&entry->ops, 0, sizeof(entry->ops));
 	}
 	if (entry) {
 		entry->device = device;
-		entry->group = imported ? group_of_file(handle->cmd_fd) : 0;
+		entry->group = imported ? context_group_of_file(handle->cmd_fd) : 0;
 		if (!entry->group)
 			entry->group = ++last_group;
 		ops_replace(entry, handle);

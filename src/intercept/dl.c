@@ -58,7 +58,7 @@ static const struct {
 #include "intercept/verbs.def"
 };
 
-static void next_find(void)
+static void dl_next_find(void)
 {
 	void *own;
 
@@ -76,7 +76,7 @@ static void next_find(void)
 }
 
 /* Our own questions must not leave an error for the application's dlerror(). */
-static void *ask(void *handle, const char *name)
+static void *dl_ask(void *handle, const char *name)
 {
 	void *found = libc_dlsym(handle, name);
 
@@ -86,7 +86,7 @@ static void *ask(void *handle, const char *name)
 }
 
 /* The library if the application loaded it, then never unloaded: we keep its addresses. */
-static void *library_handle(const char *soname)
+static void *dl_library_handle(const char *soname)
 {
 	void *handle = dlopen(soname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 
@@ -97,39 +97,39 @@ static void *library_handle(const char *soname)
 
 void *real_helper(const char *soname, const char *name)
 {
-	void *handle = library_handle(soname);
+	void *handle = dl_library_handle(soname);
 
-	next_find();
-	return handle ? ask(handle, name) : NULL;
+	dl_next_find();
+	return handle ? dl_ask(handle, name) : NULL;
 }
 
 /* The function in the verb's own library, or NULL. */
-static void *library_symbol(enum verb verb)
+static void *verb_library_symbol(enum verb verb)
 {
 	void *found = real_helper(verbs[verb].soname, verbs[verb].name);
 
 	return found == verbs[verb].entry ? NULL : found;
 }
 
-static void *resolve(enum verb verb)
+static void *verb_resolve(enum verb verb)
 {
 	void *found;
 
-	next_find();
-	found = ask(RTLD_NEXT, verbs[verb].name);
+	dl_next_find();
+	found = dl_ask(RTLD_NEXT, verbs[verb].name);
 	if (found && elf_has_copies()) /* then it may be of one, with nothing real behind it */
 		found = elf_find_next(verbs[verb].name);
 	if (!found || found == verbs[verb].entry)
-		found = library_symbol(verb);
+		found = verb_library_symbol(verb);
 	else
-		library_handle(verbs[verb].soname);
+		dl_library_handle(verbs[verb].soname);
 	return found;
 }
 
 void *real_find(enum verb verb)
 {
 	int saved = errno;
-	void *found = resolve(verb);
+	void *found = verb_resolve(verb);
 
 	if (found)
 		__atomic_store_n(verbs[verb].real, found, __ATOMIC_RELEASE);
@@ -137,7 +137,7 @@ void *real_find(enum verb verb)
 	return found;
 }
 
-static bool has_verbs(const struct link_map *object)
+static bool object_has_verbs(const struct link_map *object)
 {
 	/* Providers are loaded from files of such names, and need not export anything. */
 	if (strstr(object->l_name, "-rdmav"))
@@ -159,15 +159,15 @@ bool dl_is_verbs(const void *address)
 	Dl_info information;
 
 	if (__builtin_expect((answer & ~(uintptr_t)1) != twice, 0)) {
-		answer = twice | (dladdr1(address, &information, (void **)&object,
-					  RTLD_DL_LINKMAP) &&
-				  has_verbs(object));
+		answer = twice |
+			 (dladdr1(address, &information, (void **)&object, RTLD_DL_LINKMAP) &&
+			  object_has_verbs(object));
 		__atomic_store_n(place, answer, __ATOMIC_RELAXED);
 	}
 	return answer & 1;
 }
 
-static bool begins(const char *name, const char *prefix)
+static bool name_begins(const char *name, const char *prefix)
 {
 	while (*prefix && *name == *prefix)
 		name++, prefix++;
@@ -176,9 +176,10 @@ static bool begins(const char *name, const char *prefix)
 
 static int verb_find(const char *name)
 {
-	if (!begins(name, "ibv_") && !begins(name, "rdma_") && !begins(name, "verbs_") &&
-	    !begins(name, "mlx5dv_") && !begins(name, "__mlx5dv_") && !begins(name, "mlx4dv_") &&
-	    !begins(name, "efadv_") && !begins(name, "hnsdv_"))
+	if (!name_begins(name, "ibv_") && !name_begins(name, "rdma_") &&
+	    !name_begins(name, "verbs_") && !name_begins(name, "mlx5dv_") &&
+	    !name_begins(name, "__mlx5dv_") && !name_begins(name, "mlx4dv_") &&
+	    !name_begins(name, "efadv_") && !name_begins(name, "hnsdv_"))
 		return -1;
 	for (int verb = 0; verb < VERBS; verb++)
 		if (elf_same_name(name, verbs[verb].name))
@@ -187,10 +188,10 @@ static int verb_find(const char *name)
 }
 
 /* The answer to a probe for what nobody has: NULL, and dlerror says so. */
-static void *nothing(const char *name)
+static void *verb_not_found(const char *name)
 {
 	/* Another copy of this library would be found behind us. */
-	return libc_dlsym(elf_has_copies() ? library_handle("libc.so.6") : RTLD_NEXT, name);
+	return libc_dlsym(elf_has_copies() ? dl_library_handle("libc.so.6") : RTLD_NEXT, name);
 }
 
 void *dl_decide(void *handle, const char *name, const char *version)
@@ -198,7 +199,7 @@ void *dl_decide(void *handle, const char *name, const char *version)
 	int verb;
 	void *found, *real;
 
-	next_find();
+	dl_next_find();
 	verb = name && !stands_back ? verb_find(name) : -1;
 	if (verb < 0)
 		return DL_GO_ON;
@@ -207,15 +208,15 @@ void *dl_decide(void *handle, const char *name, const char *version)
 		 * that nobody has must fail as it would without us. */
 		if (real_find((enum verb)verb))
 			return DL_GO_ON;
-		return nothing(name);
+		return verb_not_found(name);
 	}
 	found = version ? dl_next_dlvsym(handle, name, version) : dl_next_dlsym(handle, name);
 	if (!found)
 		return NULL;
-	real = resolve((enum verb)verb);
+	real = verb_resolve((enum verb)verb);
 	if (found == verbs[verb].entry && !real) /* a handle through which we are seen */
-		return nothing(name);
-	if (found == real || found == library_symbol((enum verb)verb))
+		return verb_not_found(name);
+	if (found == real || found == verb_library_symbol((enum verb)verb))
 		return verbs[verb].entry;
 	return found;
 }

@@ -27,7 +27,7 @@ static const void *address_in(const struct link_map *object, ElfW(Addr) value)
 	return (const void *)(value < object->l_addr ? value + object->l_addr : value);
 }
 
-static struct symbols symbols_of(const struct link_map *object)
+static struct symbols elf_symbols(const struct link_map *object)
 {
 	struct symbols symbols = { 0 };
 	ElfW(Xword) soname = 0;
@@ -61,8 +61,8 @@ static struct symbols symbols_of(const struct link_map *object)
 }
 
 /* The symbol's address if it is a definition of the name; default ones win. */
-static void consider(const struct link_map *object, const struct symbols *symbols, uint32_t index,
-		     const char *name, void **ret_default, void **ret_hidden)
+static void elf_consider(const struct link_map *object, const struct symbols *symbols,
+			 uint32_t index, const char *name, void **ret_default, void **ret_hidden)
 {
 	const ElfW(Sym) *symbol = &symbols->table[index];
 	void *address = (void *)(object->l_addr + symbol->st_value);
@@ -78,7 +78,7 @@ static void consider(const struct link_map *object, const struct symbols *symbol
 
 void *elf_find_in_object(const struct link_map *object, const char *name)
 {
-	struct symbols symbols = symbols_of(object);
+	struct symbols symbols = elf_symbols(object);
 	void *found = NULL, *hidden = NULL;
 
 	if (!symbols.table || !symbols.names)
@@ -95,13 +95,13 @@ void *elf_find_in_object(const struct link_map *object, const char *name)
 		index = count ? bucket[hash % count] : 0;
 		for (; index >= first && index; index++) {
 			if ((chain[index - first] | 1) == (hash | 1))
-				consider(object, &symbols, index, name, &found, &hidden);
+				elf_consider(object, &symbols, index, name, &found, &hidden);
 			if (chain[index - first] & 1)
 				break;
 		}
 	} else if (symbols.hash) {
 		for (uint32_t index = 1; index < symbols.hash[1]; index++)
-			consider(object, &symbols, index, name, &found, &hidden);
+			elf_consider(object, &symbols, index, name, &found, &hidden);
 	}
 	return found ? found : hidden;
 }
@@ -109,24 +109,24 @@ void *elf_find_in_object(const struct link_map *object, const char *name)
 void *elf_find_in(const char *soname, const char *name)
 {
 	for (const struct link_map *object = _r_debug.r_map; object; object = object->l_next)
-		if (elf_same_name(symbols_of(object).soname, soname))
+		if (elf_same_name(elf_symbols(object).soname, soname))
 			return elf_find_in_object(object, name);
 	return NULL;
 }
 
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
 
-static bool is_other_copy(const struct link_map *object)
+static bool elf_is_other_copy(const struct link_map *object)
 {
 	return object->l_ld != _DYNAMIC &&
-	       elf_same_name(symbols_of(object).soname, "librdma_intercept.so");
+	       elf_same_name(elf_symbols(object).soname, "librdma_intercept.so");
 }
 
-static void *find_unless_copy(const struct link_map *object, const char *name)
+static void *elf_find_unless_copy(const struct link_map *object, const char *name)
 {
 	void *found = elf_find_in_object(object, name);
 
-	return found && is_other_copy(object) ? NULL : found;
+	return found && elf_is_other_copy(object) ? NULL : found;
 }
 
 void *elf_find_next(const char *name)
@@ -137,9 +137,9 @@ void *elf_find_next(const char *name)
 	while (object && object->l_ld != _DYNAMIC)
 		object = object->l_next;
 	for (object = object ? object->l_next : NULL; object && !found; object = object->l_next)
-		found = find_unless_copy(object, name);
+		found = elf_find_unless_copy(object, name);
 	for (object = first; object && !found && object->l_ld != _DYNAMIC; object = object->l_next)
-		found = find_unless_copy(object, name);
+		found = elf_find_unless_copy(object, name);
 	return found;
 }
 
@@ -147,7 +147,7 @@ bool elf_has_copies(void)
 {
 	const struct link_map *object = _r_debug.r_map;
 
-	while (object && !is_other_copy(object))
+	while (object && !elf_is_other_copy(object))
 		object = object->l_next;
 	return object != NULL;
 }
@@ -156,7 +156,7 @@ bool elf_is_copy(void)
 {
 	const struct link_map *object = _r_debug.r_map;
 
-	while (object && object->l_ld != _DYNAMIC && !is_other_copy(object))
+	while (object && object->l_ld != _DYNAMIC && !elf_is_other_copy(object))
 		object = object->l_next;
 	return object && object->l_ld != _DYNAMIC;
 }

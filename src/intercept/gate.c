@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Deals, releases and changes; see gate.h. Refusals are worded here. */
+/* Creations, releases and changes; see gate.h. */
 #include "intercept/gate.h"
 
 #include <errno.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/maps.h"
+#include "intercept/refusals.h"
 
 /* Everything on these paths in one piece: call for call, a third of the cost was
  * in the calls. */
@@ -15,64 +14,7 @@
 __thread uint32_t gate_inside;
 _Static_assert(OBJECTS <= 32, "gate_inside has a bit for each kind of object");
 
-/* Whether a refusal may be shown: at most one a second per process. The next one
- * that is shown tells how many were not. */
-static bool show_now(struct library *library, uint64_t *ret_unshown)
-{
-	uint64_t last = __atomic_load_n(&library->last_refusal_second, __ATOMIC_RELAXED);
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if ((uint64_t)now.tv_sec + 1 == last ||
-	    !__atomic_compare_exchange_n(&library->last_refusal_second, &last,
-					 (uint64_t)now.tv_sec + 1, false, __ATOMIC_RELAXED,
-					 __ATOMIC_RELAXED)) {
-		__atomic_add_fetch(&library->refusals_unshown, 1, __ATOMIC_RELAXED);
-		return false;
-	}
-	*ret_unshown = __atomic_exchange_n(&library->refusals_unshown, 0, __ATOMIC_RELAXED);
-	return true;
-}
-
-static void say_refusal(struct library *library, const char *verb, unsigned device,
-			const struct ledger_refusal *refusal, int result, bool tolerated)
-{
-	uint64_t number = __atomic_add_fetch(&library->refusals, 1, __ATOMIC_RELAXED), unshown;
-	char why[160], event[48] = "", line[480];
-
-	if (!show_now(library, &unshown))
-		return;
-	if (result == LEDGER_UNANSWERED && refusal->obstacle)
-		snprintf(why, sizeof(why),
-			 "used %llu, wanted %llu more, and the collector cannot be asked: %s",
-			 (unsigned long long)refusal->used, (unsigned long long)refusal->wanted,
-			 refusal->obstacle);
-	else if (result == LEDGER_UNANSWERED)
-		snprintf(why, sizeof(why),
-			 "used %llu, wanted %llu more, and the collector %s",
-			 (unsigned long long)refusal->used, (unsigned long long)refusal->wanted,
-			 refusal->stranger ? "does not know this process any more" :
-			 refusal->no_lease ? "has no lease left for this process" :
-					     "does not answer");
-	else
-		snprintf(why, sizeof(why), "used %llu/%llu, wanted %llu more, limit of the %s",
-			 (unsigned long long)refusal->used, (unsigned long long)refusal->limit,
-			 (unsigned long long)refusal->wanted, ledger_scope_names[refusal->scope]);
-	if (result != LEDGER_UNANSWERED) /* of which nobody could tell more */
-		snprintf(event, sizeof(event), ", event %d-%llu", (int)getpid(),
-			 (unsigned long long)(refusal->event ? refusal->event : number));
-	snprintf(line, sizeof(line), "%s %s: tenant=%s device=%s %s %s%s%s%.0llu%s",
-		 tolerated ? "over limit, allowed:" : "refused", verb,
-		 ledger_tenant(&library->ledger), ledger_device_name(&library->ledger, device),
-		 kind_rows[refusal->kind].name, why, event, unshown ? " (and " : "",
-		 (unsigned long long)unshown, unshown ? " more not shown)" : "");
-	log_write(&library->log, LOG_INFO, "%s", line);
-	if (!library->config.quiet &&
-	    !(library->log.to_stderr && log_wants(&library->log, LOG_INFO)))
-		log_stderr("rdma_intercept: %s", line);
-}
-
-static void say_out_of_order(struct library *library, const char *verb, int result)
+static void gate_report_fault(struct library *library, const char *verb, int result)
 {
 	log_write(&library->log, LOG_ERROR, "%s: the ledger cannot be written (error %d); %s", verb,
 		  -result, library->config.fail_closed ? "refused" : "counted later");
@@ -83,8 +25,8 @@ static void say_out_of_order(struct library *library, const char *verb, int resu
  * it does not answer, since otherwise it has granted this itself; it will find the charge on our
  * page, unless the mode has changed meanwhile: then it may have looked already.
  */
-static int charge_anyway(struct library *library, unsigned device, const struct cost *cost,
-			 bool unanswered)
+static int gate_charge_forced(struct library *library, unsigned device, const struct cost *cost,
+			      bool unanswered)
 {
 	int result = ledger_charge_forced(&library->ledger, device, cost);
 
@@ -95,13 +37,14 @@ static int charge_anyway(struct library *library, unsigned device, const struct 
 }
 
 /* What the mode and the policy make of a charge that was not simply granted. */
-static __attribute__((noinline, cold)) bool judge(struct library *library, const char *verb,
-						  unsigned device, const struct cost *cost,
-						  int result, const struct ledger_refusal *refusal)
+static __attribute__((noinline, cold)) bool gate_decide(struct library *library, const char *verb,
+							unsigned device, const struct cost *cost,
+							int result,
+							const struct ledger_refusal *refusal)
 {
 	struct ledger_refusal again;
 
-	if (result == LEDGER_REFUSED && heritage_settle(library)) {
+	if (result == LEDGER_REFUSED && inherited_refund_pending(library)) {
 		refusal = &again;
 		result = ledger_charge(&library->ledger, device, cost, &again);
 	}
@@ -112,21 +55,24 @@ static __attribute__((noinline, cold)) bool judge(struct library *library, const
 						       ledger_mode(&library->ledger);
 		/* What the collector refuses is refused, whatever the mode is by now. */
 		bool passes = mode != MODE_ENFORCE && (refusal->own || result == LEDGER_UNANSWERED);
-		int charged = result == LEDGER_TOLERATED ? 0 :
-			      passes ? charge_anyway(library, device, cost,
-						     result == LEDGER_UNANSWERED) :
-				       result;
+		int charged = result;
+
+		if (result == LEDGER_TOLERATED)
+			charged = 0;
+		else if (passes)
+			charged = gate_charge_forced(library, device, cost,
+						     result == LEDGER_UNANSWERED);
 
 		passes = charged <= 0;
 		ledger_count_refused(&library->ledger, refusal->kind, passes);
 		if (mode != MODE_AUDIT || !passes)
-			say_refusal(library, verb, device, refusal, result, passes);
+			refusal_report(library, verb, device, refusal, result, passes);
 		if (!passes)
 			return false;
 		result = charged;
 	}
 	if (result < 0) {
-		say_out_of_order(library, verb, result);
+		gate_report_fault(library, verb, result);
 		/* Out of the ledger for good, and on the way to the end of the process. */
 		if (library->config.fail_closed || result == -ESHUTDOWN)
 			return false;
@@ -136,21 +82,22 @@ static __attribute__((noinline, cold)) bool judge(struct library *library, const
 }
 
 /* Takes the cost; false when it is refused. */
-static inline bool take(struct library *library, const char *verb, unsigned device,
-			const struct cost *cost)
+static inline bool gate_charge(struct library *library, const char *verb, unsigned device,
+			       const struct cost *cost)
 {
 	struct ledger_refusal refusal;
 	int result = ledger_charge(&library->ledger, device, cost, &refusal);
 
 	return __builtin_expect(result == 0, 1) ||
-	       judge(library, verb, device, cost, result, &refusal);
+	       gate_decide(library, verb, device, cost, result, &refusal);
 }
 
 /* The same at DEBUG, where every operation leaves a line; QPs and MRs have had
  * theirs since the first version. */
-static __attribute__((noinline, cold)) bool take_aloud(struct library *library, const char *verb,
-						       enum object object, unsigned device,
-						       const struct cost *cost)
+static __attribute__((noinline, cold)) bool gate_charge_logged(struct library *library,
+							       const char *verb, enum object object,
+							       unsigned device,
+							       const struct cost *cost)
 {
 	if (object == OBJECT_qp || object == OBJECT_mr)
 		log_write(&library->log, LOG_DEBUG,
@@ -158,26 +105,26 @@ static __attribute__((noinline, cold)) bool take_aloud(struct library *library, 
 			  (int)getpid(), (unsigned long long)ledger_used(&library->ledger, KIND_qp),
 			  (unsigned long long)ledger_used(&library->ledger, KIND_mr),
 			  (unsigned long long)ledger_used(&library->ledger, KIND_mr_bytes));
-	if (!take(library, verb, device, cost))
+	if (!gate_charge(library, verb, device, cost))
 		return false;
 	log_write(&library->log, LOG_DEBUG, "%s: allowed", verb);
 	return true;
 }
 
 /* The rest of opening, once it is known whose the object is. */
-static inline bool open_for(struct deal *deal, const char *verb, enum object object,
-			    unsigned device, uint32_t owner)
+static inline bool creation_begin_for(struct creation *creation, const char *verb,
+				      enum object object, unsigned device, uint32_t owner)
 {
-	struct library *library = deal->library;
+	struct library *library = creation->library;
 
-	deal->verb = verb;
-	deal->handle.object = (uint8_t)object;
-	deal->handle.device = (uint8_t)device;
-	deal->handle.owner = owner;
-	deal->handle.qp_type = deal->handle.qp_state = deal->handle.qp_port = QP_NONE;
+	creation->verb = verb;
+	creation->handle.object = (uint8_t)object;
+	creation->handle.device = (uint8_t)device;
+	creation->handle.owner = owner;
+	creation->handle.qp_type = creation->handle.qp_state = creation->handle.qp_port = QP_NONE;
 	if (__builtin_expect(log_wants(&library->log, LOG_DEBUG), 0) ?
-		    !take_aloud(library, verb, object, device, &deal->handle.cost) :
-		    !take(library, verb, device, &deal->handle.cost)) {
+		    !gate_charge_logged(library, verb, object, device, &creation->handle.cost) :
+		    !gate_charge(library, verb, device, &creation->handle.cost)) {
 		errno = library->config.deny_errno;
 		return false;
 	}
@@ -186,7 +133,7 @@ static inline bool open_for(struct deal *deal, const char *verb, enum object obj
 }
 
 /* Without a ledger nothing is looked up in it. */
-static inline bool closed(const struct library *library)
+static inline bool gate_is_closed(const struct library *library)
 {
 	if (__builtin_expect(!library_refuses(library), 1))
 		return false;
@@ -201,59 +148,60 @@ bool gate_device(struct library *library, const char *verb, const char *name, un
 	*ret_device = device < 0 ? LEDGER_NAMELESS : (unsigned)device;
 	if (device >= 0)
 		return true;
-	say_out_of_order(library, verb, device);
+	gate_report_fault(library, verb, device);
 	if (!library->config.fail_closed)
 		return true;
 	errno = library->config.deny_errno;
 	return false;
 }
 
-HOT bool deal_open(struct deal *deal, const char *verb, enum object object,
-		   struct ibv_context *context)
+HOT bool creation_begin(struct creation *creation, const char *verb, enum object object,
+			struct ibv_context *context)
 {
 	const struct context *entry = context ? context_find(context) : NULL;
 	unsigned device = LEDGER_NAMELESS;
 
-	if (closed(deal->library))
+	if (gate_is_closed(creation->library))
 		return false;
-	deal->context = context;
+	creation->context = context;
 	if (__builtin_expect(entry != NULL, 1))
-		return open_for(deal, verb, object, entry->device, entry->group);
-	if (context && !gate_device(deal->library, verb, context->device->name, &device))
+		return creation_begin_for(creation, verb, object, entry->device, entry->group);
+	if (context && !gate_device(creation->library, verb, context->device->name, &device))
 		return false;
-	return open_for(deal, verb, object, device, 0);
+	return creation_begin_for(creation, verb, object, device, 0);
 }
 
-bool deal_open_on_device(struct deal *deal, const char *verb, const char *name)
+bool creation_begin_on_device(struct creation *creation, const char *verb, const char *name)
 {
 	unsigned device;
 
-	if (closed(deal->library) || !gate_device(deal->library, verb, name, &device))
+	if (gate_is_closed(creation->library) ||
+	    !gate_device(creation->library, verb, name, &device))
 		return false;
-	deal->context = NULL;
-	return open_for(deal, verb, OBJECT_ctx, device, 0);
+	creation->context = NULL;
+	return creation_begin_for(creation, verb, OBJECT_ctx, device, 0);
 }
 
-bool deal_open_under(struct deal *deal, const char *verb, enum object object,
-		     const struct handle *parent)
+bool creation_begin_under(struct creation *creation, const char *verb, enum object object,
+			  const struct handle *parent)
 {
-	if (closed(deal->library))
+	if (gate_is_closed(creation->library))
 		return false;
-	deal->context = NULL;
-	return open_for(deal, verb, object, parent ? parent->device : LEDGER_NAMELESS,
-			parent ? parent->owner : 0);
+	creation->context = NULL;
+	return creation_begin_for(creation, verb, object, parent ? parent->device : LEDGER_NAMELESS,
+				  parent ? parent->owner : 0);
 }
 
-void deal_abandon(struct deal *deal)
+void creation_abort(struct creation *creation)
 {
-	gate_inside &= ~(1u << deal->handle.object);
-	ledger_refund(&deal->library->ledger, deal->handle.device, &deal->handle.cost);
+	gate_inside &= ~(1u << creation->handle.object);
+	ledger_refund(&creation->library->ledger, creation->handle.device, &creation->handle.cost);
 }
 
 /* Takes or gives back the difference between two costs of the same kinds. */
-static __attribute__((noinline, cold)) bool adjust(struct library *library, const char *verb,
-						   unsigned device, const struct cost *from,
-						   const struct cost *to)
+static __attribute__((noinline, cold)) bool
+gate_charge_difference(struct library *library, const char *verb, unsigned device,
+		       const struct cost *from, const struct cost *to)
 {
 	struct cost more = { 0 }, less = { 0 };
 
@@ -266,7 +214,7 @@ static __attribute__((noinline, cold)) bool adjust(struct library *library, cons
 		side->amount[side->count++] = side == &more ? to->amount[i] - from->amount[i] :
 							      from->amount[i] - to->amount[i];
 	}
-	if (more.count && !take(library, verb, device, &more))
+	if (more.count && !gate_charge(library, verb, device, &more))
 		return false;
 	if (less.count)
 		ledger_refund(&library->ledger, device, &less);
@@ -274,18 +222,19 @@ static __attribute__((noinline, cold)) bool adjust(struct library *library, cons
 }
 
 /* Destroys what must not be after all. */
-static __attribute__((noinline, cold)) void *undo(struct deal *deal, void *object, int reason)
+static __attribute__((noinline, cold)) void *creation_undo(struct creation *creation, void *object,
+							   int reason)
 {
-	object_undo((enum object)deal->handle.object, deal->context, object);
-	deal_abandon(deal);
+	object_undo((enum object)creation->handle.object, creation->context, object);
+	creation_abort(creation);
 	errno = reason;
 	return NULL;
 }
 
-HOT bool deal_keep(struct deal *deal, void *object)
+HOT bool creation_try_commit(struct creation *creation, void *object)
 {
-	struct library *library = deal->library;
-	struct handle *handle = &deal->handle, replaced;
+	struct library *library = creation->library;
+	struct handle *handle = &creation->handle, replaced;
 	int result;
 
 	handle->key = object;
@@ -302,17 +251,20 @@ HOT bool deal_keep(struct deal *deal, void *object)
 	return true;
 }
 
-HOT void *deal_settle(struct deal *deal, void *object)
+HOT void *creation_commit(struct creation *creation, void *object)
 {
-	return __builtin_expect(deal_keep(deal, object), 1) ? object : undo(deal, object, ENOMEM);
+	return __builtin_expect(creation_try_commit(creation, object), 1) ?
+		       object :
+		       creation_undo(creation, object, ENOMEM);
 }
 
-void *deal_resettle(struct deal *deal, void *object, const struct cost *settled)
+void *creation_adjust(struct creation *creation, void *object, const struct cost *settled)
 {
-	if (!adjust(deal->library, deal->verb, deal->handle.device, &deal->handle.cost, settled))
-		return undo(deal, object, deal->library->config.deny_errno);
-	deal->handle.cost = *settled;
-	return deal_settle(deal, object);
+	if (!gate_charge_difference(creation->library, creation->verb, creation->handle.device,
+				    &creation->handle.cost, settled))
+		return creation_undo(creation, object, creation->library->config.deny_errno);
+	creation->handle.cost = *settled;
+	return creation_commit(creation, object);
 }
 
 HOT void gate_give_back(struct library *library, const struct handle *handle)
@@ -323,12 +275,12 @@ HOT void gate_give_back(struct library *library, const struct handle *handle)
 	ledger_refund(&library->ledger, handle->device, &handle->cost);
 }
 
-static struct cost one(enum kind kind, uint64_t amount)
+static struct cost cost_of_one(enum kind kind, uint64_t amount)
 {
 	return (struct cost){ 1, { (uint8_t)kind }, { amount } };
 }
 
-static uint64_t *amount_of(struct handle *handle, enum kind kind)
+static uint64_t *handle_amount(struct handle *handle, enum kind kind)
 {
 	for (unsigned i = 0; i < handle->cost.count; i++)
 		if (handle->cost.kind[i] == kind)
@@ -336,12 +288,12 @@ static uint64_t *amount_of(struct handle *handle, enum kind kind)
 	return NULL;
 }
 
-bool change_open(struct change *change, const char *verb, enum object object, const void *key,
-		 enum kind kind, uint64_t after)
+bool change_begin(struct change *change, const char *verb, enum object object, const void *key,
+		  enum kind kind, uint64_t after)
 {
 	struct library *library = library_active();
 	struct handle *handle = library ? handles_hold(&library->handles, key, object) : NULL;
-	uint64_t *amount = handle ? amount_of(handle, kind) : NULL;
+	uint64_t *amount = handle ? handle_amount(handle, kind) : NULL;
 	bool granted = true;
 
 	*change = (struct change){ amount ? library : NULL, verb, key, object, 0, kind, 0, 0 };
@@ -352,10 +304,10 @@ bool change_open(struct change *change, const char *verb, enum object object, co
 	if (handle)
 		handles_release(&library->handles, key);
 	if (change->library && after > change->before) {
-		struct cost more = one(kind, after - change->before);
+		struct cost more = cost_of_one(kind, after - change->before);
 
 		change->taken = after - change->before;
-		granted = take(library, verb, change->device, &more);
+		granted = gate_charge(library, verb, change->device, &more);
 	}
 	if (!granted)
 		errno = library->config.deny_errno;
@@ -363,11 +315,11 @@ bool change_open(struct change *change, const char *verb, enum object object, co
 }
 
 /* Books the difference between two amounts, whatever the limits say. */
-static void book(const struct change *change, uint64_t booked, uint64_t right)
+static void change_book(const struct change *change, uint64_t booked, uint64_t right)
 {
 	struct ledger *ledger = &change->library->ledger;
 	struct cost difference =
-		one(change->kind, right > booked ? right - booked : booked - right);
+		cost_of_one(change->kind, right > booked ? right - booked : booked - right);
 
 	if (right > booked && ledger_charge_forced(ledger, change->device, &difference) < 0)
 		ledger_defer_charge(ledger, change->device, &difference);
@@ -387,101 +339,29 @@ void change_force(struct change *change, uint64_t after)
 	/* Meanwhile another thread may have destroyed it, and got back what its handle said; or
 	 * another object may have come to its address, or another change been faster. */
 	handle = handles_hold(&library->handles, change->key, change->object);
-	amount = handle ? amount_of(handle, change->kind) : NULL;
+	amount = handle ? handle_amount(handle, change->kind) : NULL;
 	if (amount) {
 		right = change->before + after - *amount;
 		*amount = after;
 	}
 	if (handle)
 		handles_release(&library->handles, change->key);
-	book(change, booked, right);
+	change_book(change, booked, right);
 	change->taken = 0;
 	change->before = after;
 }
 
-bool change_close(struct change *change, uint64_t after)
+bool change_commit(struct change *change, uint64_t after)
 {
 	uint64_t booked = change->before + change->taken;
 
 	if (change->library && after > booked) {
-		struct cost more = one(change->kind, after - booked);
+		struct cost more = cost_of_one(change->kind, after - booked);
 
-		if (!take(change->library, change->verb, change->device, &more))
+		if (!gate_charge(change->library, change->verb, change->device, &more))
 			return false;
 		change->taken += after - booked;
 	}
 	change_force(change, after);
 	return true;
-}
-
-/*
- * When a context is closed the kernel frees its objects, unless something still
- * holds its file: a provider that maps queues from it (Soft-RoCE does) leaves the
- * mappings of queues that were not destroyed, and then everything stays, the
- * context too, until the process ends. Such objects linger: they stay charged, but
- * under a number instead of their address, which others may get.
- */
-struct closed_group {
-	uint32_t group;
-	unsigned device;
-};
-
-static bool lingers(const struct handle *handle)
-{
-	return (uintptr_t)handle->key & 1; /* no object has an odd address */
-}
-
-static bool of_group(const struct handle *handle, const void *closure)
-{
-	return handle->owner == ((const struct closed_group *)closure)->group && !lingers(handle);
-}
-
-static bool queue_of_group(const struct handle *handle, const void *closure)
-{
-	return of_group(handle, closure) &&
-	       (handle->object == OBJECT_cq || handle->object == OBJECT_qp ||
-		handle->object == OBJECT_srq || handle->object == OBJECT_wq);
-}
-
-static bool lingers_on_device(const struct handle *handle, const void *closure)
-{
-	return handle->device == ((const struct closed_group *)closure)->device && lingers(handle);
-}
-
-static void linger(struct library *library, const struct closed_group *closed)
-{
-	struct handle handle, none;
-
-	while (handles_take_any(&library->handles, of_group, closed, &handle)) {
-		handle.key = (void *)(uintptr_t)(2 * __atomic_add_fetch(&library->lingering, 1,
-									__ATOMIC_RELAXED) +
-						 1);
-		handles_put(&library->handles, &handle, &none);
-	}
-	log_write(&library->log, LOG_INFO,
-		  "a context of %s was closed with queues in it; the kernel "
-		  "keeps all of its objects, and they stay charged",
-		  ledger_device_name(&library->ledger, closed->device));
-}
-
-static void release_all(struct library *library, handle_match *match,
-			const struct closed_group *closed)
-{
-	struct handle handle;
-
-	while (handles_take_any(&library->handles, match, closed, &handle))
-		gate_give_back(library, &handle);
-}
-
-void gate_release_group(struct library *library, uint32_t group, unsigned device, const char *path)
-{
-	struct closed_group closed = { group, device };
-
-	if (handles_have(&library->handles, queue_of_group, &closed) && maps_have(path)) {
-		linger(library, &closed);
-		return;
-	}
-	release_all(library, of_group, &closed);
-	if (__atomic_load_n(&library->lingering, __ATOMIC_RELAXED) && !maps_have(path))
-		release_all(library, lingers_on_device, &closed);
 }

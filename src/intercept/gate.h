@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The gate between a verb and the ledger. A constructor makes a deal: open
- * (limits asked, cost taken), the real call, then settle (the object is known)
- * or abandon (everything given back). A destructor makes a release: open (the
- * object is forgotten, since its address may be reused the instant it is
- * gone), the real call, then close (cost given back, or object remembered
- * again). No lock is held across the real call.
+ * The gate between a verb and the ledger. The creation of an object: begin
+ * (limits asked, cost taken), the real call, then commit (the object is known),
+ * adjust and commit (it cost something else), or abort (everything given back). A
+ * release: begin (the object is forgotten, since its address may be reused the
+ * instant it is gone), the real call, then end (cost given back, or object
+ * remembered again). No lock is held across the real call.
  */
 #ifndef INTERCEPT_GATE_H
 #define INTERCEPT_GATE_H
@@ -16,7 +16,7 @@
 #include "intercept/contexts.h"
 #include "intercept/dl.h"
 #include "intercept/handles.h"
-#include "intercept/heritage.h"
+#include "intercept/inherited.h"
 #include "intercept/library.h"
 
 /* Objects whose constructor this thread is in: what that one calls in turn, by
@@ -48,59 +48,62 @@ static inline bool gate_nested(enum object object, const void *caller)
 
 #define CALLER __builtin_return_address(0)
 
-struct deal {
+struct creation {
 	struct library *library;
 	const char *verb;
 	struct ibv_context *context;
-	struct handle handle; /* of the object to be: its cost is set before the deal is opened */
+	struct handle handle; /* of the object to be: its cost is set before creation_begin */
 };
 
-/* Whether this call is ours to judge: not nested, not switched off. */
-static inline bool deal_wanted(struct deal *deal, enum object object,
-			       const struct ibv_context *context, const void *caller)
+/* Whether this call is ours to count: not nested, not switched off. The first call of a process
+ * starts the library: it reads the environment and joins the ledger, which may ask the
+ * collector. */
+static inline bool creation_start_library(struct creation *creation, enum object object,
+					  const struct ibv_context *context, const void *caller)
 {
 	if (gate_nested(object, caller))
 		return false;
-	deal->library = library_get();
+	creation->library = library_get();
 	/* This verb alone has one symbol for both ABIs: an unknown context is of the old one. */
 	if (object == OBJECT_comp_channel && !context_find(context))
 		return false;
-	return deal->library != NULL;
+	return creation->library != NULL;
 }
 
 /* False: refused, and errno says so. context is NULL for what belongs to none. */
-bool deal_open(struct deal *deal, const char *verb, enum object object,
-	       struct ibv_context *context);
+bool creation_begin(struct creation *creation, const char *verb, enum object object,
+		    struct ibv_context *context);
 
 /* The same for a new context, which belongs to the device of that name. */
-bool deal_open_on_device(struct deal *deal, const char *verb, const char *name);
+bool creation_begin_on_device(struct creation *creation, const char *verb, const char *name);
 
 /* The same for what is made from another object; NULL: from one that we do not know. */
-bool deal_open_under(struct deal *deal, const char *verb, enum object object,
-		     const struct handle *parent);
+bool creation_begin_under(struct creation *creation, const char *verb, enum object object,
+			  const struct handle *parent);
 
 /* After a real call that made nothing. errno stays as that call left it. */
-void deal_abandon(struct deal *deal);
+void creation_abort(struct creation *creation);
 
 /* After a real call that made one: the object, or NULL with errno set when it
  * cannot be kept. It was destroyed again then. */
-void *deal_settle(struct deal *deal, void *object);
+void *creation_commit(struct creation *creation, void *object);
 
-/* The same for who destroys it himself; false when it cannot be kept, and the deal is open. */
-bool deal_keep(struct deal *deal, void *object);
+/* The same for who destroys it himself; false when it cannot be kept: then the caller aborts. */
+bool creation_try_commit(struct creation *creation, void *object);
 
 /* The same after what it took turned out to differ from what was asked for. */
-void *deal_resettle(struct deal *deal, void *object, const struct cost *settled);
+void *creation_adjust(struct creation *creation, void *object, const struct cost *settled);
 
-static inline void *deal_settle_at(struct deal *deal, void *object, const struct cost *settled)
+static inline void *creation_commit_at(struct creation *creation, void *object,
+				       const struct cost *settled)
 {
 	uint64_t difference = 0;
 
 	for (unsigned i = 0; i < COST_KINDS; i++)
-		difference |= deal->handle.cost.amount[i] ^ settled->amount[i];
+		difference |= creation->handle.cost.amount[i] ^ settled->amount[i];
 	if (__builtin_expect(difference != 0, 0))
-		return deal_resettle(deal, object, settled);
-	return deal_settle(deal, object);
+		return creation_adjust(creation, object, settled);
+	return creation_commit(creation, object);
 }
 
 /* The device's number in the ledger; false, with errno set, when the ledger is out
@@ -109,13 +112,13 @@ bool gate_device(struct library *library, const char *verb, const char *name, un
 
 struct release {
 	struct library *library; /* NULL: the object is not ours to release */
-	struct heritage *from;	 /* then: whose it was, or NULL */
+	struct inherited *from;	 /* then: whose it was, or NULL */
 	struct handle handle;
 };
 
 void gate_give_back(struct library *library, const struct handle *handle);
 
-static inline void release_open(struct release *release, enum object object, const void *key)
+static inline void release_begin(struct release *release, enum object object, const void *key)
 {
 	struct library *library = library_active();
 
@@ -123,20 +126,20 @@ static inline void release_open(struct release *release, enum object object, con
 		release->from = NULL;
 	} else if (__builtin_expect(!handles_take(&library->handles, key, object, &release->handle),
 				    0)) {
-		release->from = heritage_release(key, object, &release->handle);
+		release->from = inherited_release(key, object, &release->handle);
 		library = NULL;
 	}
 	release->library = library;
 }
 
 /* Returns result, which is 0 when the object is gone. */
-static inline int release_close(struct release *release, int result)
+static inline int release_end(struct release *release, int result)
 {
 	struct handle none;
 
 	if (__builtin_expect(!release->library, 0)) {
 		if (release->from)
-			heritage_close(library_state, release->from, &release->handle, result);
+			inherited_close(&library_state, release->from, &release->handle, result);
 		return result;
 	}
 	if (__builtin_expect(result == 0, 1))
@@ -160,10 +163,10 @@ struct change {
 };
 
 /* False: refused. The new value's surplus is taken; unknown objects pass. */
-bool change_open(struct change *change, const char *verb, enum object object, const void *key,
-		 enum kind kind, uint64_t after);
+bool change_begin(struct change *change, const char *verb, enum object object, const void *key,
+		  enum kind kind, uint64_t after);
 /* To what it has now. False when that is over a limit and nothing was booked. */
-bool change_close(struct change *change, uint64_t after);
+bool change_commit(struct change *change, uint64_t after);
 void change_force(struct change *change, uint64_t after);
 
 /* After the last context of a group was closed: gives back what its objects held,

@@ -2,43 +2,50 @@
 /* The table of live objects; see handles.h. */
 #include "intercept/handles.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/mman.h>
 
-enum { FIRST_CAPACITY = 64 };
-
-static inline uint64_t mix(const void *key)
+static inline uint64_t key_mix(const void *key)
 {
 	return (uint64_t)(uintptr_t)key * 0x9e3779b97f4a7c15u;
 }
 
 static inline struct handle_shard *shard_of(struct handles *handles, const void *key)
 {
-	return &handles->shard[mix(key) >> 60 & (HANDLE_SHARDS - 1)];
+	return &handles->shard[key_mix(key) >> 60 & (HANDLE_SHARDS - 1)];
 }
 
-static inline uint32_t home_of(const struct handle_shard *shard, const void *key)
+static inline uint32_t shard_home(const struct handle_shard *shard, const void *key)
 {
-	return (uint32_t)(mix(key) >> 28) & (shard->capacity - 1);
+	return (uint32_t)(key_mix(key) >> 28) & (shard->capacity - 1);
 }
 
 /* The slot of the key, or the empty one where it would go. Needs capacity. */
-static struct handle *probe(const struct handle_shard *shard, const void *key)
+static struct handle *shard_probe(const struct handle_shard *shard, const void *key)
 {
-	uint32_t at = home_of(shard, key);
+	uint32_t at = shard_home(shard, key);
 
 	while (shard->slots[at].key && shard->slots[at].key != key)
 		at = (at + 1) & (shard->capacity - 1);
 	return &shard->slots[at];
 }
 
-static __attribute__((noinline, cold)) int grow(struct handle_shard *shard)
+static __attribute__((noinline, cold)) int shard_grow(struct handles *handles,
+						      struct handle_shard *shard)
 {
+	struct handle *first = handles->first[shard - handles->shard];
 	struct handle_shard larger = *shard;
 	size_t bytes;
 
-	larger.capacity = shard->capacity ? 2 * shard->capacity : FIRST_CAPACITY;
+	if (!shard->capacity) {
+		shard->slots = first;
+		shard->capacity = HANDLE_FIRST_CAPACITY;
+		return 0;
+	}
+	larger.capacity = 2 * shard->capacity;
 	bytes = larger.capacity * sizeof(struct handle);
 	larger.slots =
 		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -46,8 +53,8 @@ static __attribute__((noinline, cold)) int grow(struct handle_shard *shard)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < shard->capacity; i++)
 		if (shard->slots[i].key)
-			*probe(&larger, shard->slots[i].key) = shard->slots[i];
-	if (shard->slots)
+			*shard_probe(&larger, shard->slots[i].key) = shard->slots[i];
+	if (shard->slots != first)
 		munmap(shard->slots, shard->capacity * sizeof(struct handle));
 	shard->slots = larger.slots;
 	shard->capacity = larger.capacity;
@@ -62,9 +69,10 @@ int handles_put(struct handles *handles, const struct handle *handle, struct han
 
 	lock_acquire(&shard->lock);
 	if (4 * (shard->count + 1) > 3 * shard->capacity)
-		result = grow(shard);
+		result = shard_grow(handles, shard);
 	if (__builtin_expect(result == 0, 1)) {
-		slot = probe(shard, handle->key);
+		assert(shard->count < shard->capacity); /* or the probe finds no end */
+		slot = shard_probe(shard, handle->key);
 		if (__builtin_expect(slot->key != NULL, 0)) {
 			*ret_replaced = *slot;
 			result = HANDLES_REPLACED;
@@ -78,13 +86,14 @@ int handles_put(struct handles *handles, const struct handle *handle, struct han
 }
 
 /* Empties a slot and closes the gap, so that no tombstones gather. */
-static void erase(struct handle_shard *shard, struct handle *slot)
+static void shard_erase(struct handle_shard *shard, struct handle *slot)
 {
 	uint32_t mask = shard->capacity - 1;
 	uint32_t gap = (uint32_t)(slot - shard->slots);
 
+	assert(slot->key && shard->count > 0);
 	for (uint32_t at = (gap + 1) & mask; shard->slots[at].key; at = (at + 1) & mask) {
-		uint32_t home = home_of(shard, shard->slots[at].key);
+		uint32_t home = shard_home(shard, shard->slots[at].key);
 
 		/* It may move into the gap unless its home lies after the gap. */
 		if (((at - home) & mask) >= ((at - gap) & mask)) {
@@ -96,9 +105,10 @@ static void erase(struct handle_shard *shard, struct handle *slot)
 	shard->count--;
 }
 
-static struct handle *find(const struct handle_shard *shard, const void *key, enum object object)
+static struct handle *shard_find(const struct handle_shard *shard, const void *key,
+				 enum object object)
 {
-	struct handle *slot = shard->capacity ? probe(shard, key) : NULL;
+	struct handle *slot = shard->capacity ? shard_probe(shard, key) : NULL;
 
 	return slot && slot->key && slot->object == object ? slot : NULL;
 }
@@ -110,10 +120,10 @@ __attribute__((flatten)) bool handles_take(struct handles *handles, const void *
 	struct handle *slot;
 
 	lock_acquire(&shard->lock);
-	slot = find(shard, key, object);
+	slot = shard_find(shard, key, object);
 	if (slot) {
 		*ret_handle = *slot;
-		erase(shard, slot);
+		shard_erase(shard, slot);
 	}
 	lock_release(&shard->lock);
 	return slot != NULL;
@@ -132,8 +142,8 @@ bool handles_look(struct handles *handles, const void *key, enum object object,
 }
 
 /* The first that matches, with its shard locked; NULL, unlocked. */
-static struct handle *search(struct handles *handles, handle_match *match, const void *closure,
-			     struct handle_shard **ret_shard)
+static struct handle *handles_search(struct handles *handles, handle_match *match,
+				     const void *closure, struct handle_shard **ret_shard)
 {
 	for (unsigned s = 0; s < HANDLE_SHARDS; s++) {
 		struct handle_shard *shard = &handles->shard[s];
@@ -153,12 +163,12 @@ bool handles_take_any(struct handles *handles, handle_match *match, const void *
 		      struct handle *ret_handle)
 {
 	struct handle_shard *shard;
-	struct handle *slot = search(handles, match, closure, &shard);
+	struct handle *slot = handles_search(handles, match, closure, &shard);
 
 	if (!slot)
 		return false;
 	*ret_handle = *slot;
-	erase(shard, slot);
+	shard_erase(shard, slot);
 	lock_release(&shard->lock);
 	return true;
 }
@@ -167,7 +177,7 @@ bool handles_have(struct handles *handles, handle_match *match, const void *clos
 {
 	struct handle_shard *shard;
 
-	if (!search(handles, match, closure, &shard))
+	if (!handles_search(handles, match, closure, &shard))
 		return false;
 	lock_release(&shard->lock);
 	return true;
@@ -179,7 +189,7 @@ struct handle *handles_hold(struct handles *handles, const void *key, enum objec
 	struct handle *slot;
 
 	lock_acquire(&shard->lock);
-	slot = find(shard, key, object);
+	slot = shard_find(shard, key, object);
 	if (!slot)
 		lock_release(&shard->lock);
 	return slot;
@@ -188,4 +198,29 @@ struct handle *handles_hold(struct handles *handles, const void *key, enum objec
 void handles_release(struct handles *handles, const void *key)
 {
 	lock_release(&shard_of(handles, key)->lock);
+}
+
+void handles_drop_locked(struct handles *handles)
+{
+	for (unsigned i = 0; i < HANDLE_SHARDS; i++)
+		if (handles->shard[i].lock.word) {
+			memset(&handles->shard[i], 0, sizeof(handles->shard[i]));
+			memset(handles->first[i], 0, sizeof(handles->first[i]));
+		}
+}
+
+void handles_move(struct handles *from, struct handles *to)
+{
+	handles_drop_locked(from);
+	for (unsigned i = 0; i < HANDLE_SHARDS; i++) {
+		if (!from->shard[i].capacity)
+			continue;
+		to->shard[i] = from->shard[i];
+		if (from->shard[i].slots == from->first[i]) {
+			memcpy(to->first[i], from->first[i], sizeof(to->first[i]));
+			to->shard[i].slots = to->first[i];
+		}
+		memset(&from->shard[i], 0, sizeof(from->shard[i]));
+		memset(from->first[i], 0, sizeof(from->first[i]));
+	}
 }

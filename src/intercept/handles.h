@@ -2,8 +2,9 @@
 /*
  * What we know of each live object, by its address. Sharded open addressing
  * in pages of our own: never malloc, whose neighbours may be registered
- * memory that a forked child cannot touch. All-zero memory is a valid empty
- * table. A forked child finds its parent's; see heritage.h.
+ * memory that a forked child cannot touch. A shard's first slots are part of the
+ * table, since each mapping more makes the program's own ones dearer. All-zero memory
+ * is a valid empty table. A forked child finds its parent's; see inherited.h.
  */
 #ifndef INTERCEPT_HANDLES_H
 #define INTERCEPT_HANDLES_H
@@ -32,7 +33,7 @@ struct handle {
 	struct cost cost; /* what is charged for it now */
 };
 
-enum { HANDLE_SHARDS = 16 };
+enum { HANDLE_SHARDS = 16, HANDLE_FIRST_CAPACITY = 64 };
 
 struct handle_shard {
 	struct lock lock;
@@ -43,6 +44,7 @@ struct handle_shard {
 
 struct handles {
 	struct handle_shard shard[HANDLE_SHARDS];
+	struct handle first[HANDLE_SHARDS][HANDLE_FIRST_CAPACITY];
 };
 
 /* -ENOMEM when the table cannot grow. HANDLES_REPLACED when an object that was there
@@ -69,5 +71,11 @@ bool handles_have(struct handles *handles, handle_match *match, const void *clos
 /* The handle in place, with its shard locked until handles_release; NULL, unlocked. */
 struct handle *handles_hold(struct handles *handles, const void *key, enum object object);
 void handles_release(struct handles *handles, const void *key);
+
+/* In a forked child, where only this thread is: moves all objects to an all-zero table. A shard
+ * that another thread was just changing cannot be read: its objects stay unknown. */
+void handles_move(struct handles *from, struct handles *to);
+/* The same for a table that stays where it is. */
+void handles_drop_locked(struct handles *handles);
 
 #endif

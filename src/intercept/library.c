@@ -14,43 +14,38 @@
 
 #include "base/signals.h"
 #include "intercept/elf.h"
-#include "intercept/heritage.h"
+#include "intercept/inherited.h"
 
 #define DEFAULT_LOG_PATH "/tmp/rdma_intercept.log"
 
-struct library *library_state;
+/* A section of its own, which the linker puts first (CMakeLists.txt). */
+struct library library_state __attribute__((section(".bss.library_state")));
 
-static struct library *state_make(void)
+/* Whether the part that fork is to wipe is marked so. False on a kernel before 4.14. */
+static bool state_mark(void)
 {
-	struct library *made, *expected = NULL;
+	static bool marked; /* stays so in a forked child, and so does the mark */
 
-	made = mmap(NULL, sizeof(*made), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		    0);
-	if (made == MAP_FAILED)
-		return NULL;
-	if (madvise(made, offsetof(struct library, handles), MADV_WIPEONFORK) ||
-	    !__atomic_compare_exchange_n(&library_state, &expected, made, false, __ATOMIC_ACQ_REL,
-					 __ATOMIC_ACQUIRE)) {
-		munmap(made, sizeof(*made));
-		return expected; /* another thread's, or NULL on a kernel before 4.14 */
-	}
-	return made;
+	if (!__atomic_load_n(&marked, __ATOMIC_RELAXED) &&
+	    !madvise(&library_state, offsetof(struct library, handles), MADV_WIPEONFORK))
+		__atomic_store_n(&marked, true, __ATOMIC_RELAXED);
+	return __atomic_load_n(&marked, __ATOMIC_RELAXED);
 }
 
-static const char *lookup(const char *name)
+static const char *environment_lookup(const char *name)
 {
 	return secure_getenv(name); /* a set-uid program must not write where its caller says */
 }
 
 /* The one thing besides refusals that the library ever prints. */
-static void say(const struct library *library, const char *text)
+static void library_say(const struct library *library, const char *text)
 {
 	log_write(&library->log, LOG_ERROR, "%s", text);
 	if (!library->log.to_stderr || library->log.level == LOG_OFF)
 		log_stderr("rdma_intercept: %s", text);
 }
 
-static void open_log(struct library *library)
+static void library_open_log(struct library *library)
 {
 	const struct config *config = &library->config;
 	int result = log_open(&library->log, config->log_level, config->log_path, DEFAULT_LOG_PATH);
@@ -61,7 +56,7 @@ static void open_log(struct library *library)
 			   CONFIG_PREFIX, config->log_path, strerror(-result));
 }
 
-static void report_limits(const struct library *library, bool alone)
+static void library_report_limits(const struct library *library, bool alone)
 {
 	const struct ledger_limits *limits = &library->config.limits;
 
@@ -95,7 +90,7 @@ static void report_limits(const struct library *library, bool alone)
 			  CONFIG_PREFIX, (unsigned)library->config.shm_mode);
 }
 
-static bool has_limits(const struct ledger_limits *limits)
+static bool limits_are_set(const struct ledger_limits *limits)
 {
 	for (int kind = 0; kind < KIND_COUNT; kind++)
 		if (limits->process[kind] != SIZE_UNLIMITED || limits->host[kind] != SIZE_UNLIMITED)
@@ -103,7 +98,7 @@ static bool has_limits(const struct ledger_limits *limits)
 	return limits->devices != 0;
 }
 
-static int64_t now_seconds(void)
+static int64_t library_clock_seconds(void)
 {
 	struct timespec now;
 
@@ -111,7 +106,7 @@ static int64_t now_seconds(void)
 	return now.tv_sec;
 }
 
-static enum phase join(struct library *library)
+static enum phase library_join(struct library *library)
 {
 	const struct config *config = &library->config;
 	const struct ledger_options options = {
@@ -135,7 +130,7 @@ static enum phase join(struct library *library)
 		config->fail_closed		       ? PHASE_CLOSED :
 							 PHASE_OFF;
 	if (phase == PHASE_ACTIVE)
-		report_limits(library, result == LEDGER_ALONE);
+		library_report_limits(library, result == LEDGER_ALONE);
 	if (result == 0)
 		return phase;
 	snprintf(text, sizeof(text), "%s; %s", problem,
@@ -145,32 +140,32 @@ static enum phase join(struct library *library)
 		 phase == PHASE_CLOSED ? "every new object is refused" :
 					 "every new object is refused until the collector can be asked");
 	/* Who has set no limit has not asked for anything that is missing now. */
-	if (phase == PHASE_ACTIVE && !has_limits(&config->limits))
+	if (phase == PHASE_ACTIVE && !limits_are_set(&config->limits))
 		log_write(&library->log, LOG_WARN, "%s", text);
 	else if (!library->joins_again) /* said once */
-		say(library, text);
-	library->joins_again = now_seconds() + 1;
+		library_say(library, text);
+	library->joins_again = library_clock_seconds() + 1;
 	return phase;
 }
 
-static enum phase start(struct library *library)
+static enum phase library_begin(struct library *library)
 {
 	struct config *config = &library->config;
 
 	if (elf_is_copy()) /* the first one does the work */
 		return PHASE_OFF;
-	heritage_take(&library->handles);
-	config_read(config, lookup);
+	inherited_take_over(&library->handles);
+	config_read(config, environment_lookup);
 	if (!config->enable && !config->complaints)
 		return PHASE_OFF;
-	open_log(library);
+	library_open_log(library);
 	for (unsigned i = 0; i < config->complaints && i < CONFIG_COMPLAINTS; i++)
-		say(library, config->complaint[i]);
+		library_say(library, config->complaint[i]);
 	if (!config->enable)
 		return PHASE_OFF;
 	if (config->complaints && config->fail_closed)
 		return PHASE_CLOSED;
-	return join(library);
+	return library_join(library);
 }
 
 /* In stack.S. */
@@ -189,8 +184,8 @@ static void attempt_run(void *argument)
 {
 	struct attempt *attempt = argument;
 
-	attempt->to = attempt->from == PHASE_NEW ? start(attempt->library) :
-						   join(attempt->library);
+	attempt->to = attempt->from == PHASE_NEW ? library_begin(attempt->library) :
+						   library_join(attempt->library);
 }
 
 static void attempt_run_aside(struct attempt *attempt)
@@ -207,14 +202,15 @@ static void attempt_run_aside(struct attempt *attempt)
 }
 
 /* One thread starts, or tries to join once more. Its result; or the phase as it is. */
-static uint32_t start_or_join(struct library *library)
+static uint32_t library_start_or_join(struct library *library)
 {
 	uint32_t from = __atomic_load_n(&library->phase, __ATOMIC_ACQUIRE), to;
 	struct attempt attempt = { library, from, from };
 	sigset_t signals;
 	int cancellable;
 
-	if (from != PHASE_NEW && (from != PHASE_WAITING || now_seconds() < library->joins_again))
+	if (from != PHASE_NEW &&
+	    (from != PHASE_WAITING || library_clock_seconds() < library->joins_again))
 		return from;
 	to = from;
 	if (!__atomic_compare_exchange_n(&library->phase, &to, PHASE_STARTING, false,
@@ -233,13 +229,11 @@ static uint32_t start_or_join(struct library *library)
 
 struct library *library_start(void)
 {
-	struct library *library = __atomic_load_n(&library_state, __ATOMIC_ACQUIRE);
+	struct library *library = &library_state;
 	uint32_t phase;
 	int saved = errno;
 
-	if (!library)
-		library = state_make();
-	if (!library) {
+	if (!state_mark()) {
 		static bool said;
 
 		if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
@@ -248,7 +242,7 @@ struct library *library_start(void)
 				"this process is not counted and not limited");
 		return NULL;
 	}
-	phase = start_or_join(library);
+	phase = library_start_or_join(library);
 	while (phase == PHASE_STARTING) {
 		sched_yield();
 		phase = __atomic_load_n(&library->phase, __ATOMIC_ACQUIRE);
@@ -263,10 +257,8 @@ struct library *library_start(void)
  * they make takes a place again. One that holds objects stays on the books until it is really
  * gone, since the kernel frees them only then.
  */
-static __attribute__((destructor)) void leave(void)
+static __attribute__((destructor)) void library_leave(void)
 {
-	struct library *library = __atomic_load_n(&library_state, __ATOMIC_ACQUIRE);
-
-	if (library && __atomic_load_n(&library->phase, __ATOMIC_ACQUIRE) == PHASE_ACTIVE)
-		ledger_close(&library->ledger);
+	if (library_phase() == PHASE_ACTIVE)
+		ledger_close(&library_state.ledger);
 }

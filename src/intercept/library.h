@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library's own state, one per process and made at the first verb: until
+ * The library's own state, one per process, begun at the first verb: until
  * then nothing is read, opened or created. It lies on pages that a forked
  * child finds zeroed, so the child starts as a process of its own, without
  * any fork handler. Only the table of objects is not: the child has them, too.
+ * All of it is part of the library's own segment, since each mapping more makes
+ * every queue that the program maps dearer (docs/benchmarks.md).
  */
 #ifndef INTERCEPT_LIBRARY_H
 #define INTERCEPT_LIBRARY_H
@@ -24,6 +26,8 @@ enum phase {
 	PHASE_WAITING,	/* the same, until the collector that is there, or the parent had, answers */
 };
 
+enum { LIBRARY_PAGE = 4096 };
+
 struct library {
 	uint32_t phase;
 	struct config config;
@@ -36,12 +40,12 @@ struct library {
 	uint64_t refusals;
 	uint64_t last_cq_event_ns;
 	int64_t joins_again; /* in PHASE_WAITING: when, in seconds of CLOCK_MONOTONIC */
-	/* What we destroyed of the process before us while it lived; see heritage.h. */
-	bool has_bequest;
-	uint64_t bequest[LEDGER_DEVICES][KIND_COUNT];
+	/* What we destroyed of the process before us while it lived; see inherited.h. */
+	bool has_pending_refund;
+	uint64_t pending_refund[LEDGER_DEVICES][KIND_COUNT];
 	/* From here on fork wipes nothing. */
-	struct handles handles __attribute__((aligned(4096)));
-};
+	struct handles handles __attribute__((aligned(LIBRARY_PAGE)));
+} __attribute__((aligned(LIBRARY_PAGE)));
 
 /* Whether every constructor refuses. */
 static inline bool library_refuses(const struct library *library)
@@ -49,29 +53,30 @@ static inline bool library_refuses(const struct library *library)
 	return library->phase == PHASE_CLOSED || library->phase == PHASE_WAITING;
 }
 
-extern struct library *library_state;
+extern struct library library_state;
+
+static inline uint32_t library_phase(void)
+{
+	return __atomic_load_n(&library_state.phase, __ATOMIC_ACQUIRE);
+}
 
 struct library *library_start(void);
 
 /* The state where the library counts, or refuses everything; NULL to pass through. */
 static inline struct library *library_get(void)
 {
-	struct library *library = __atomic_load_n(&library_state, __ATOMIC_ACQUIRE);
-
-	if (__builtin_expect(library != NULL, 1) &&
-	    __builtin_expect(__atomic_load_n(&library->phase, __ATOMIC_ACQUIRE) == PHASE_ACTIVE, 1))
-		return library;
+	if (__builtin_expect(library_phase() == PHASE_ACTIVE, 1))
+		return &library_state;
 	return library_start();
 }
 
 /* The state only where it counts: for verbs that release or move. */
 static inline struct library *library_active(void)
 {
-	struct library *library = __atomic_load_n(&library_state, __ATOMIC_ACQUIRE);
+	struct library *library;
 
-	if (__builtin_expect(library != NULL, 1) &&
-	    __builtin_expect(__atomic_load_n(&library->phase, __ATOMIC_ACQUIRE) == PHASE_ACTIVE, 1))
-		return library;
+	if (__builtin_expect(library_phase() == PHASE_ACTIVE, 1))
+		return &library_state;
 	library = library_start();
 	return library && library->phase == PHASE_ACTIVE ? library : NULL;
 }

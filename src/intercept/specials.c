@@ -17,30 +17,30 @@
 /* ---- contexts ---- */
 
 /* Books a context that the real verb just made, and replaces its operations. */
-static struct ibv_context *context_settle(struct deal *deal, struct ibv_context *context)
+static struct ibv_context *context_commit(struct creation *creation, struct ibv_context *context)
 {
 	int result;
 
 	if (!context) {
-		deal_abandon(deal);
+		creation_abort(creation);
 		return NULL;
 	}
-	result = context_add(deal->library, context, deal->handle.device, false);
+	result = context_add(creation->library, context, creation->handle.device, false);
 	if (result < 0) {
 		object_undo(OBJECT_ctx, context, context);
-		deal_abandon(deal);
+		creation_abort(creation);
 		errno = -result;
 		return NULL;
 	}
-	deal->context = context;
-	deal->handle.owner = context_find(context)->group;
-	if (!deal_keep(deal, context)) {
+	creation->context = context;
+	creation->handle.owner = context_find(context)->group;
+	if (!creation_try_commit(creation, context)) {
 		uint32_t group;
 		unsigned device;
 
-		context_remove(deal->library, context, &group, &device);
+		context_remove(creation->library, context, &group, &device);
 		object_undo(OBJECT_ctx, context, context);
-		deal_abandon(deal);
+		creation_abort(creation);
 		errno = ENOMEM;
 		return NULL;
 	}
@@ -63,32 +63,32 @@ static struct ibv_context *context_settle(struct deal *deal, struct ibv_context 
 struct ibv_context *wrap_ibv_open_device(struct ibv_device *device)
 {
 	__typeof__(real_verbs.ibv_open_device) real = REAL(ibv_open_device);
-	struct deal deal;
+	struct creation creation;
 
 	if (!real)
 		return NULL;
-	if (!deal_wanted(&deal, OBJECT_ctx, NULL, CALLER))
+	if (!creation_start_library(&creation, OBJECT_ctx, NULL, CALLER))
 		return real(device);
-	deal.handle.cost = COST1(ctx, 1);
-	if (!deal_open_on_device(&deal, "ibv_open_device", device->name))
+	creation.handle.cost = COST1(ctx, 1);
+	if (!creation_begin_on_device(&creation, "ibv_open_device", device->name))
 		return NULL;
-	return context_settle(&deal, UNCANCELLED(real(device)));
+	return context_commit(&creation, UNCANCELLED(real(device)));
 }
 
 /* What providers' own openers come to. */
 struct ibv_context *wrap_verbs_open_device(struct ibv_device *device, void *private_data)
 {
 	__typeof__(real_verbs.verbs_open_device) real = REAL(verbs_open_device);
-	struct deal deal;
+	struct creation creation;
 
 	if (!real)
 		return NULL;
-	if (!deal_wanted(&deal, OBJECT_ctx, NULL, CALLER))
+	if (!creation_start_library(&creation, OBJECT_ctx, NULL, CALLER))
 		return real(device, private_data);
-	deal.handle.cost = COST1(ctx, 1);
-	if (!deal_open_on_device(&deal, "verbs_open_device", device->name))
+	creation.handle.cost = COST1(ctx, 1);
+	if (!creation_begin_on_device(&creation, "verbs_open_device", device->name))
 		return NULL;
-	return context_settle(&deal, UNCANCELLED(real(device, private_data)));
+	return context_commit(&creation, UNCANCELLED(real(device, private_data)));
 }
 
 /* Another handle on a context that exists: nothing is charged, but what is made
@@ -142,7 +142,7 @@ int wrap_ibv_close_device(struct ibv_context *context)
 	left = errno;
 	if (library && !context_group_is_open(group)) { /* the context's own handle is among them */
 		gate_release_group(library, group, device, path);
-		heritage_close_group(group);
+		inherited_close_group(group);
 	}
 	errno = left;
 	return result;
@@ -161,7 +161,7 @@ int wrap_ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *add
 		return IBV_REREG_MR_ERR_INPUT;
 	if (!(flags & IBV_REREG_MR_CHANGE_TRANSLATION))
 		return real(mr, flags, pd, addr, length, access);
-	if (!change_open(&change, "ibv_rereg_mr", OBJECT_mr, mr, KIND_mr_bytes, bytes(length)))
+	if (!change_begin(&change, "ibv_rereg_mr", OBJECT_mr, mr, KIND_mr_bytes, bytes(length)))
 		return IBV_REREG_MR_ERR_INPUT;
 	result = real(mr, flags, pd, addr, length, access);
 	/* Only these two leave the new registration in force; after any other the
@@ -181,15 +181,15 @@ int wrap_ibv_resize_cq(struct ibv_cq *cq, int cqe)
 
 	if (!real)
 		return EOPNOTSUPP;
-	if (!change_open(&change, "ibv_resize_cq", OBJECT_cq, cq, KIND_cqe,
-			 cqe > 0 ? (uint64_t)cqe : 0))
+	if (!change_begin(&change, "ibv_resize_cq", OBJECT_cq, cq, KIND_cqe,
+			  cqe > 0 ? (uint64_t)cqe : 0))
 		return errno;
 	result = real(cq, cqe);
 	if (result) {
 		change_force(&change, change.before);
 		return result;
 	}
-	if (change_close(&change, (uint64_t)cq->cqe))
+	if (change_commit(&change, (uint64_t)cq->cqe))
 		return 0;
 	/* Rounded up beyond the limit: back to the old size, or keep what it is now. */
 	result = real(cq, (int)change.before);
@@ -217,12 +217,12 @@ int wrap_ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask
 		return EOPNOTSUPP;
 	if (!(mask & IBV_SRQ_MAX_WR))
 		return real(srq, attr, mask);
-	if (!change_open(&change, "ibv_modify_srq", OBJECT_srq, srq, KIND_recv_wr, attr->max_wr))
+	if (!change_begin(&change, "ibv_modify_srq", OBJECT_srq, srq, KIND_recv_wr, attr->max_wr))
 		return errno;
 	result = real(srq, attr, mask);
 	if (result) {
 		change_force(&change, change.before);
-	} else if (!change_close(&change, srq_depth(srq, attr->max_wr))) {
+	} else if (!change_commit(&change, srq_depth(srq, attr->max_wr))) {
 		struct ibv_srq_attr old = { .max_wr = (uint32_t)change.before };
 
 		result = real(srq, &old, IBV_SRQ_MAX_WR) ? 0 : change.library->config.deny_errno;
@@ -319,45 +319,45 @@ void wrap_ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 
 /* ---- connection manager ---- */
 
-static int id_settle(struct deal *deal, int result, struct rdma_cm_id **id)
+static int cm_id_commit(struct creation *creation, int result, struct rdma_cm_id **id)
 {
 	if (result) {
-		deal_abandon(deal);
+		creation_abort(creation);
 		return result;
 	}
-	return deal_settle(deal, *id) ? 0 : -1;
+	return creation_commit(creation, *id) ? 0 : -1;
 }
 
 int wrap_rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
 			enum rdma_port_space ps)
 {
 	__typeof__(real_verbs.rdma_create_id) real = REAL(rdma_create_id);
-	struct deal deal;
+	struct creation creation;
 
 	if (!real)
 		return -1;
-	if (!deal_wanted(&deal, OBJECT_cm_id, NULL, CALLER))
+	if (!creation_start_library(&creation, OBJECT_cm_id, NULL, CALLER))
 		return real(channel, id, context, ps);
-	deal.handle.cost = COST1(cm_id, 1);
-	if (!deal_open(&deal, "rdma_create_id", OBJECT_cm_id, NULL))
+	creation.handle.cost = COST1(cm_id, 1);
+	if (!creation_begin(&creation, "rdma_create_id", OBJECT_cm_id, NULL))
 		return -1;
-	return id_settle(&deal, UNCANCELLED(real(channel, id, context, ps)), id);
+	return cm_id_commit(&creation, UNCANCELLED(real(channel, id, context, ps)), id);
 }
 
 int wrap_rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv_pd *pd,
 			struct ibv_qp_init_attr *attr)
 {
 	__typeof__(real_verbs.rdma_create_ep) real = REAL(rdma_create_ep);
-	struct deal deal;
+	struct creation creation;
 
 	if (!real)
 		return -1;
-	if (!deal_wanted(&deal, OBJECT_cm_id, NULL, CALLER))
+	if (!creation_start_library(&creation, OBJECT_cm_id, NULL, CALLER))
 		return real(id, res, pd, attr);
-	deal.handle.cost = COST1(cm_id, 1);
-	if (!deal_open(&deal, "rdma_create_ep", OBJECT_cm_id, NULL))
+	creation.handle.cost = COST1(cm_id, 1);
+	if (!creation_begin(&creation, "rdma_create_ep", OBJECT_cm_id, NULL))
 		return -1;
-	return id_settle(&deal, real(id, res, pd, attr), id);
+	return cm_id_commit(&creation, real(id, res, pd, attr), id);
 }
 
 int wrap_rdma_destroy_id(struct rdma_cm_id *id)
@@ -367,8 +367,8 @@ int wrap_rdma_destroy_id(struct rdma_cm_id *id)
 
 	if (!real)
 		return -1;
-	release_open(&release, OBJECT_cm_id, id);
-	return release_close(&release, real(id));
+	release_begin(&release, OBJECT_cm_id, id);
+	return release_end(&release, real(id));
 }
 
 void wrap_rdma_destroy_ep(struct rdma_cm_id *id)
@@ -378,9 +378,9 @@ void wrap_rdma_destroy_ep(struct rdma_cm_id *id)
 
 	if (!real)
 		return;
-	release_open(&release, OBJECT_cm_id, id);
+	release_begin(&release, OBJECT_cm_id, id);
 	real(id);
-	release_close(&release, 0);
+	release_end(&release, 0);
 }
 
 /*
@@ -388,18 +388,18 @@ void wrap_rdma_destroy_ep(struct rdma_cm_id *id)
  * what a server does that wants no more connections: rejected, and the
  * application waits for its next event. True when the event was eaten.
  */
-static bool request_refused(struct library *library, struct rdma_cm_event *event)
+static bool cm_request_refused(struct library *library, struct rdma_cm_event *event)
 {
 	static __typeof__(rdma_reject) *reject;
 	static __typeof__(rdma_ack_cm_event) *acknowledge;
-	struct deal deal = { .library = library, .handle.cost = COST1(cm_id, 1) };
+	struct creation creation = { .library = library, .handle.cost = COST1(cm_id, 1) };
 	struct rdma_cm_id *id = event->id;
 	int saved = errno;
 
-	if (deal_open(&deal, "rdma_get_cm_event", OBJECT_cm_id, NULL)) {
-		if (deal_keep(&deal, id))
+	if (creation_begin(&creation, "rdma_get_cm_event", OBJECT_cm_id, NULL)) {
+		if (creation_try_commit(&creation, id))
 			return false;
-		deal_abandon(&deal);
+		creation_abort(&creation);
 	}
 	if (!reject)
 		reject = real_helper("librdmacm.so.1", "rdma_reject");
@@ -434,6 +434,6 @@ int wrap_rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_ev
 			ledger_count_cm_event(&library->ledger, (unsigned)(*event)->event);
 		errno = left;
 	} while (library && (*event)->event == RDMA_CM_EVENT_CONNECT_REQUEST &&
-		 request_refused(library, *event));
+		 cm_request_refused(library, *event));
 	return result;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wrappers that all look alike, made from the rows of verbs.def, and the
- * export of every wrapper under the version node of the real verb. Those that
- * need thought are in specials.c.
+ * The wrappers that all look alike, made from the rows of verbs.def. Those that
+ * need thought are in specials.c; exports.S exports both.
  */
 #include <errno.h>
 
@@ -12,87 +11,88 @@
 #include "intercept/prototypes.h"
 
 /* What only a QP has besides its cost. */
-#define NOTE_qp(deal, object)                                                                      \
-	(deal).handle.qp_type = qp_type_of((object)->qp_type);                                     \
-	(deal).handle.qp_state = QP_RESET;
-#define NOTE_pd(deal, object)
-#define NOTE_mr(deal, object)
-#define NOTE_mw(deal, object)
-#define NOTE_cq(deal, object)
-#define NOTE_srq(deal, object)
-#define NOTE_ah(deal, object)
-#define NOTE_xrcd(deal, object)
-#define NOTE_wq(deal, object)
-#define NOTE_rwq_table(deal, object)
-#define NOTE_flow(deal, object) (deal).context = (object)->context; /* to destroy it, if need be */
-#define NOTE_dm(deal, object)
-#define NOTE_comp_channel(deal, object)
-#define NOTE_umem(deal, object)
-#define NOTE_devx_obj(deal, object)
-#define NOTE_mkey(deal, object)
-#define NOTE_flow_matcher(deal, object)
-#define NOTE_dr_domain(deal, object)
-#define NOTE_dr_table(deal, object)
-#define NOTE_dr_matcher(deal, object)
-#define NOTE_dr_rule(deal, object)
+#define NOTE_qp(creation, object)                                                                  \
+	(creation).handle.qp_type = qp_type_of((object)->qp_type);                                 \
+	(creation).handle.qp_state = QP_RESET;
+#define NOTE_pd(creation, object)
+#define NOTE_mr(creation, object)
+#define NOTE_mw(creation, object)
+#define NOTE_cq(creation, object)
+#define NOTE_srq(creation, object)
+#define NOTE_ah(creation, object)
+#define NOTE_xrcd(creation, object)
+#define NOTE_wq(creation, object)
+#define NOTE_rwq_table(creation, object)
+#define NOTE_flow(creation, object)                                                                \
+	(creation).context = (object)->context; /* to destroy it, if need be */
+#define NOTE_dm(creation, object)
+#define NOTE_comp_channel(creation, object)
+#define NOTE_umem(creation, object)
+#define NOTE_devx_obj(creation, object)
+#define NOTE_mkey(creation, object)
+#define NOTE_flow_matcher(creation, object)
+#define NOTE_dr_domain(creation, object)
+#define NOTE_dr_table(creation, object)
+#define NOTE_dr_matcher(creation, object)
+#define NOTE_dr_rule(creation, object)
 
 /* The last column of a row: SAME, or what the finished object costs. */
-#define SETTLE(settled) SETTLE_(settled)
-#define SETTLE_(settled) SETTLE_##settled
-#define SETTLE_SAME return deal_settle(&deal, object);
-#define SETTLE_AT(taken)                                                                           \
+#define COMMIT(settled) COMMIT_EXPANDED(settled)
+#define COMMIT_EXPANDED(settled) COMMIT_##settled
+#define COMMIT_SAME return creation_commit(&creation, object);
+#define COMMIT_AT(taken)                                                                           \
 	{                                                                                          \
 		struct cost now = taken;                                                           \
                                                                                                    \
-		return deal_settle_at(&deal, object, &now);                                        \
+		return creation_commit_at(&creation, object, &now);                                \
 	}
 
 /* `real` is the real function: an exported verb's, or an operation's as the provider set it. */
 #define CREATE_BODY(noun, verb, type, arguments, context, cost_, settled)                          \
-	struct deal deal;                                                                          \
+	struct creation creation;                                                                  \
 	type *object;                                                                              \
                                                                                                    \
 	if (!real)                                                                                 \
 		return NULL;                                                                       \
-	if (!deal_wanted(&deal, OBJECT_##noun, context, CALLER))                                           \
+	if (!creation_start_library(&creation, OBJECT_##noun, context, CALLER))                    \
 		return real arguments;                                                             \
-	deal.handle.cost = cost_;                                                                  \
-	if (!deal_open(&deal, #verb, OBJECT_##noun, context))                                      \
+	creation.handle.cost = cost_;                                                              \
+	if (!creation_begin(&creation, #verb, OBJECT_##noun, context))                             \
 		return NULL;                                                                       \
 	object = real arguments;                                                                   \
 	if (!object) {                                                                             \
-		deal_abandon(&deal);                                                               \
+		creation_abort(&creation);                                                         \
 		return NULL;                                                                       \
 	}                                                                                          \
-	NOTE_##noun(deal, object) SETTLE(settled)
+	NOTE_##noun(creation, object) COMMIT(settled)
 
-#define CHILD(lib, node, verb, noun, type, parameters, arguments, parent, pointer, when,       \
-	      cost_)                                                                               \
+#define CHILD(lib, node, verb, noun, type, parameters, arguments, parent, pointer, when, cost_)    \
 	type *wrap_##verb parameters                                                               \
 	{                                                                                          \
 		__typeof__(real_verbs.verb) real = REAL(verb);                                     \
 		struct handle above;                                                               \
-		struct deal deal;                                                                  \
+		struct creation creation;                                                          \
 		type *object;                                                                      \
 		bool known;                                                                        \
                                                                                                    \
 		if (!real)                                                                         \
 			return NULL;                                                               \
-		if (!deal_wanted(&deal, OBJECT_##noun, NULL, CALLER))                                      \
+		if (!creation_start_library(&creation, OBJECT_##noun, NULL, CALLER))               \
 			return real arguments;                                                     \
-		known = handles_look(&deal.library->handles, pointer, OBJECT_##parent, &above) ||  \
-			heritage_look(pointer, OBJECT_##parent, &above);                           \
+		known = handles_look(&creation.library->handles, pointer, OBJECT_##parent,         \
+				     &above) ||                                                    \
+			inherited_look(pointer, OBJECT_##parent, &above);                          \
 		if (!(when))                                                                       \
 			return real arguments;                                                     \
-		deal.handle.cost = cost_;                                                          \
-		if (!deal_open_under(&deal, #verb, OBJECT_##noun, known ? &above : NULL))          \
+		creation.handle.cost = cost_;                                                      \
+		if (!creation_begin_under(&creation, #verb, OBJECT_##noun, known ? &above : NULL)) \
 			return NULL;                                                               \
 		object = real arguments;                                                           \
 		if (!object) {                                                                     \
-			deal_abandon(&deal);                                                       \
+			creation_abort(&creation);                                                 \
 			return NULL;                                                               \
 		}                                                                                  \
-		NOTE_##noun(deal, object) return deal_settle(&deal, object);                       \
+		NOTE_##noun(creation, object) return creation_commit(&creation, object);           \
 	}
 
 #define DESTROY_BODY(noun)                                                                         \
@@ -100,8 +100,8 @@
                                                                                                    \
 	if (!real)                                                                                 \
 		return EOPNOTSUPP;                                                                 \
-	release_open(&release, OBJECT_##noun, object);                                             \
-	return release_close(&release, real(object));
+	release_begin(&release, OBJECT_##noun, object);                                            \
+	return release_end(&release, real(object));
 
 #define CREATE(library, node, verb, noun, type, parameters, arguments, context, cost, settled)     \
 	type *wrap_##verb parameters                                                               \

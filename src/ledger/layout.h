@@ -63,7 +63,7 @@ struct layout_header {
 	uint64_t turns;	     /* locked; +1 for each holder: progress for those who wait */
 	uint64_t rebuilds;   /* locked; holders that died */
 	uint64_t reaped;     /* locked; seats given back for the dead */
-	uint64_t defaults;   /* locked; bit k: limit[k] is nobody's wish yet */
+	uint64_t defaults;   /* locked; bit k: limit[k] is a default that no process requested */
 	uint32_t seats_high; /* locked; seats ever taken, only grows */
 	_Alignas(64) uint64_t limit[KIND_COUNT]; /* locked, by the first that names one */
 	uint64_t used[KIND_COUNT];		 /* locked; sum over the slots */
@@ -80,8 +80,8 @@ struct layout_header {
  */
 struct layout_slot_device {
 	uint64_t charged[KIND_COUNT]; /* the owner, locked */
-	uint64_t returned[KIND_COUNT]; /* the owner's threads, atomically (release), without the lock;
-					  only grows */
+	uint64_t returned[KIND_COUNT]; /* the owner's threads, atomically (release), without the
+					  lock; only grows */
 	uint64_t noticed[KIND_COUNT]; /* locked; how much of returned has left the sums */
 	struct gauges gauges;	      /* without the lock */
 };

@@ -52,8 +52,8 @@ struct ledger_device_limits *ledger_limits_device(struct ledger_limits *limits, 
 /* The parent's, in a forked child; TRANSPORT_AUTO in a process that has had none. */
 static enum ledger_transport inherited;
 
-static int open_by(struct ledger *ledger, const struct ledger_options *options,
-		   enum ledger_transport transport, char problem[LEDGER_PROBLEM])
+static int ledger_open_by(struct ledger *ledger, const struct ledger_options *options,
+			  enum ledger_transport transport, char problem[LEDGER_PROBLEM])
 {
 	memset(ledger, 0, sizeof(*ledger));
 	ledger->limits = options->limits;
@@ -70,7 +70,7 @@ enum presence {
 	PRESENCE_THERE,
 };
 
-static enum presence presence(int result)
+static enum presence collector_presence(int result)
 {
 	switch (-result) {
 	case ENOENT:
@@ -93,10 +93,11 @@ static enum presence presence(int result)
 static int collector_join(struct ledger *ledger, const struct ledger_options *options,
 			  enum ledger_transport transport, char problem[LEDGER_PROBLEM])
 {
-	int result = open_by(ledger, options, transport, problem);
+	int result = ledger_open_by(ledger, options, transport, problem);
 	bool heir = inherited != TRANSPORT_AUTO; /* its parent could not grow either */
 
-	return result < 0 && (heir || presence(result) == PRESENCE_THERE) ? LEDGER_LATER : result;
+	return result < 0 && (heir || collector_presence(result) == PRESENCE_THERE) ? LEDGER_LATER :
+										      result;
 }
 
 int ledger_open(struct ledger *ledger, const struct ledger_options *options,
@@ -108,15 +109,15 @@ int ledger_open(struct ledger *ledger, const struct ledger_options *options,
 	if (transport == TRANSPORT_AUTO)
 		result = collector_join(ledger, options, TRANSPORT_LEASE, problem);
 	else if (transport == TRANSPORT_EMBEDDED)
-		result = open_by(ledger, options, transport, problem);
+		result = ledger_open_by(ledger, options, transport, problem);
 	else
 		result = collector_join(ledger, options, transport, problem);
 	if (transport == TRANSPORT_AUTO && result < 0 &&
-	    !(options->closed && presence(result) == PRESENCE_USELESS)) {
+	    !(options->closed && collector_presence(result) == PRESENCE_USELESS)) {
 		if (result != -ENOENT)
 			log_write(ledger->log, LOG_WARN, "%s; going on without a collector",
 				  problem);
-		result = open_by(ledger, options, TRANSPORT_EMBEDDED, problem);
+		result = ledger_open_by(ledger, options, TRANSPORT_EMBEDDED, problem);
 	}
 	if (result == 0 || result == LEDGER_ALONE)
 		inherited = ledger->backing->transport;
@@ -164,9 +165,10 @@ enum ledger_transport ledger_transport(const struct ledger *ledger)
 }
 
 /* Before a refusal is final, what the dead hold is given back. */
-static __attribute__((noinline, cold)) int charge_again(struct ledger *ledger, unsigned device,
-							const struct cost *cost,
-							struct ledger_refusal *ret_refusal)
+static __attribute__((noinline, cold)) int ledger_charge_again(struct ledger *ledger,
+							       unsigned device,
+							       const struct cost *cost,
+							       struct ledger_refusal *ret_refusal)
 {
 	int result = LEDGER_REFUSED;
 
@@ -182,7 +184,7 @@ int ledger_charge(struct ledger *ledger, unsigned device, const struct cost *cos
 	int result = ledger->backing->charge(ledger, device, cost, false, ret_refusal);
 
 	if (__builtin_expect(result == LEDGER_REFUSED, 0))
-		result = charge_again(ledger, device, cost, ret_refusal);
+		result = ledger_charge_again(ledger, device, cost, ret_refusal);
 	return result;
 }
 
@@ -206,13 +208,13 @@ static inline struct gauges *gauges_of(struct ledger *ledger, unsigned device)
 	return (struct gauges *)(ledger->gauges + device * ledger->gauges_stride);
 }
 
-static inline void up(uint64_t *gauge, int row)
+static inline void gauge_up(uint64_t *gauge, int row)
 {
 	if (row != QP_NONE)
 		__atomic_fetch_add(&gauge[row], 1, __ATOMIC_RELAXED);
 }
 
-static inline void down(uint64_t *gauge, int row)
+static inline void gauge_down(uint64_t *gauge, int row)
 {
 	if (row != QP_NONE)
 		__atomic_fetch_sub(&gauge[row], 1, __ATOMIC_RELAXED);
@@ -222,17 +224,17 @@ void ledger_qp_appears(struct ledger *ledger, unsigned device, int type, int sta
 {
 	struct gauges *row = gauges_of(ledger, device);
 
-	up(row->qp_type, type);
-	up(row->qp_state, state);
+	gauge_up(row->qp_type, type);
+	gauge_up(row->qp_state, state);
 }
 
 void ledger_qp_vanishes(struct ledger *ledger, unsigned device, int type, int state, int port)
 {
 	struct gauges *row = gauges_of(ledger, device);
 
-	down(row->qp_type, type);
-	down(row->qp_state, state);
-	down(row->qp_port, port);
+	gauge_down(row->qp_type, type);
+	gauge_down(row->qp_state, state);
+	gauge_down(row->qp_port, port);
 }
 
 void ledger_qp_moves(struct ledger *ledger, unsigned device, int from_state, int to_state,
@@ -240,10 +242,10 @@ void ledger_qp_moves(struct ledger *ledger, unsigned device, int from_state, int
 {
 	struct gauges *row = gauges_of(ledger, device);
 
-	up(row->qp_state, to_state);
-	down(row->qp_state, from_state);
-	up(row->qp_port, to_port);
-	down(row->qp_port, from_port);
+	gauge_up(row->qp_state, to_state);
+	gauge_down(row->qp_state, from_state);
+	gauge_up(row->qp_port, to_port);
+	gauge_down(row->qp_port, from_port);
 }
 
 void ledger_count(struct ledger *ledger, enum ledger_counter counter, uint64_t amount)

@@ -94,7 +94,7 @@ struct ledger_refusal {
 	uint64_t used;
 	uint64_t wanted;
 	uint64_t limit;
-	bool stranger;	/* with LEDGER_UNANSWERED: it answers, but knows nothing of us, */
+	bool unregistered;	/* with LEDGER_UNANSWERED: it answers, but knows nothing of us, */
 	bool no_lease;	/* or has no lease left for us */
 	const char *obstacle; /* likewise: why it could not be asked at all; NULL: it was */
 	bool own;	/* a limit of the process's own environment, not of its tenant's policy */
@@ -143,22 +143,21 @@ struct ledger_embedded {
 	uint64_t deferred[LEDGER_DEVICES][KIND_COUNT]; /* charges that could not be written */
 };
 
-/* Of lease.c. */
+/* Of lease.h. */
 struct ledger_lease {
 	struct usage_page *usage;
-	const struct lease_table *table;     /* NULL: asks at each operation */
-	const uint32_t *table_mode;	     /* in it */
-	const uint64_t *cap[LEDGER_DEVICES]; /* in it; zeros until there is a lease, */
+	const struct lease_table *table;     /* its first rows; NULL: asks at each operation */
+	const uint64_t *cap[LEDGER_DEVICES]; /* in its rows; zeros until there is a lease, */
 	uint32_t number[LEDGER_DEVICES];     /* which has this number */
 	uint64_t cookie;
 	struct lock asking;    /* one thread at a time; it may take seconds */
 	uint64_t questions;    /* ever asked; under `asking` */
-	uint64_t silent_ns;    /* when the collector last failed to answer; 0 = it answers */
-	uint64_t said_ns;      /* when the log was last told of a question without an answer */
-	int line;	       /* descriptor over which it is asked; 0: over new ones */
+	uint64_t unanswered_ns; /* when the collector last failed to answer; 0 = it answers */
+	uint64_t logged_ns;	/* when the log was last told of a question without an answer */
+	int connection;	       /* over which it is asked; 0: over new ones */
 	struct ledger_place {
 		uint64_t device, inode;
-	} line_place, root; /* what the line leads to, and "/" did when we joined */
+	} connection_place, root; /* what the descriptor leads to, and "/" did when we joined */
 	enum ledger_mode mode; /* of the tenant, when there is no table to say so */
 	char tenant[LEDGER_TENANT_NAME];
 	char socket[LEDGER_SOCKET_PATH];

@@ -22,8 +22,8 @@
 
 enum { PATH_SIZE = 288 };
 
-static __attribute__((format(printf, 3, 4))) int fail(int result, char problem[LEDGER_PROBLEM],
-						      const char *format, ...)
+static __attribute__((format(printf, 3, 4))) int
+shmfile_fail(int result, char problem[LEDGER_PROBLEM], const char *format, ...)
 {
 	va_list arguments;
 
@@ -33,7 +33,7 @@ static __attribute__((format(printf, 3, 4))) int fail(int result, char problem[L
 	return result;
 }
 
-static struct layout_signature our_signature(void)
+static struct layout_signature shmfile_signature(void)
 {
 	return (struct layout_signature){
 		.magic = LAYOUT_MAGIC,
@@ -73,10 +73,10 @@ static void header_init(struct layout_header *header)
 		for (unsigned device = 0; device < LEDGER_DEVICES; device++)
 			header->device[device].limit[kind] = SIZE_UNLIMITED;
 	}
-	header->signature = our_signature();
+	header->signature = shmfile_signature();
 }
 
-static int map(struct shmfile *file, int protection)
+static int shmfile_map(struct shmfile *file, int protection)
 {
 	void *memory = mmap(NULL, LAYOUT_FILE_SIZE, protection, MAP_SHARED, file->fd, 0);
 
@@ -89,7 +89,7 @@ static int map(struct shmfile *file, int protection)
 }
 
 /* 0, -EEXIST when somebody was faster, or another -errno. */
-static int create(struct shmfile *file, const char *path, mode_t mode)
+static int shmfile_create(struct shmfile *file, const char *path, mode_t mode)
 {
 	char self[40];
 	struct rlimit size;
@@ -108,7 +108,7 @@ static int create(struct shmfile *file, const char *path, mode_t mode)
 	result = shmfile_allocate(file->fd, 0, LAYOUT_HEADER_SIZE);
 	if (result < 0)
 		goto close;
-	result = map(file, PROT_READ | PROT_WRITE);
+	result = shmfile_map(file, PROT_READ | PROT_WRITE);
 	if (result < 0)
 		goto close;
 	header_init(file->header);
@@ -122,80 +122,87 @@ close:
 	return result;
 }
 
-static int check_signature(const struct layout_signature *seen, const char *path,
-			   char problem[LEDGER_PROBLEM])
+static int shmfile_check_signature(const struct layout_signature *seen, const char *path,
+				   char problem[LEDGER_PROBLEM])
 {
-	const struct layout_signature ours = our_signature();
+	const struct layout_signature ours = shmfile_signature();
 
 	if (seen->magic != ours.magic)
-		return fail(-EINVAL, problem, "shared memory %s is not a ledger of rdma_intercept",
-			    path);
+		return shmfile_fail(-EINVAL, problem,
+				    "shared memory %s is not a ledger of rdma_intercept", path);
 	if (seen->version != ours.version)
-		return fail(-EPROTO, problem,
-			    "shared memory %s has layout version %u, this program has version %u",
-			    path, seen->version, ours.version);
+		return shmfile_fail(
+			-EPROTO, problem,
+			"shared memory %s has layout version %u, this program has version %u", path,
+			seen->version, ours.version);
 	if (seen->word_bits != ours.word_bits)
-		return fail(-EPROTO, problem,
-			    "shared memory %s belongs to %u-bit programs, this is a %u-bit one",
-			    path, seen->word_bits, ours.word_bits);
+		return shmfile_fail(
+			-EPROTO, problem,
+			"shared memory %s belongs to %u-bit programs, this is a %u-bit one", path,
+			seen->word_bits, ours.word_bits);
 	if (memcmp(seen, &ours, sizeof(ours)))
-		return fail(-EPROTO, problem,
-			    "shared memory %s has layout version %u with other tables "
-			    "(%u kinds, %u devices) than this program (%u kinds, %u devices)",
-			    path, seen->version, seen->kinds, seen->devices, ours.kinds,
-			    ours.devices);
+		return shmfile_fail(
+			-EPROTO, problem,
+			"shared memory %s has layout version %u with other tables "
+			"(%u kinds, %u devices) than this program (%u kinds, %u devices)",
+			path, seen->version, seen->kinds, seen->devices, ours.kinds, ours.devices);
 	return 0;
 }
 
-static int check(int fd, const char *path, bool foreign_allowed, char problem[LEDGER_PROBLEM])
+static int shmfile_check(int fd, const char *path, bool foreign_allowed,
+			 char problem[LEDGER_PROBLEM])
 {
 	struct layout_signature seen;
 	struct stat status;
 	int result;
 
 	if (fstat(fd, &status))
-		return fail(-errno, problem, "shared memory %s: %s", path, strerror(errno));
+		return shmfile_fail(-errno, problem, "shared memory %s: %s", path, strerror(errno));
 	if (!S_ISREG(status.st_mode))
-		return fail(-EINVAL, problem, "shared memory %s is not a regular file", path);
+		return shmfile_fail(-EINVAL, problem, "shared memory %s is not a regular file",
+				    path);
 	if (status.st_uid != geteuid() && !foreign_allowed)
-		return fail(-EPERM, problem, "shared memory %s belongs to user %u, not to user %u",
-			    path, (unsigned)status.st_uid, (unsigned)geteuid());
+		return shmfile_fail(-EPERM, problem,
+				    "shared memory %s belongs to user %u, not to user %u", path,
+				    (unsigned)status.st_uid, (unsigned)geteuid());
 	if (pread(fd, &seen, sizeof(seen), 0) != (ssize_t)sizeof(seen))
-		return fail(-EINVAL, problem, "shared memory %s is truncated: %lld bytes", path,
-			    (long long)status.st_size);
-	result = check_signature(&seen, path, problem);
+		return shmfile_fail(-EINVAL, problem, "shared memory %s is truncated: %lld bytes",
+				    path, (long long)status.st_size);
+	result = shmfile_check_signature(&seen, path, problem);
 	if (result < 0)
 		return result;
 	if (status.st_size != (off_t)LAYOUT_FILE_SIZE)
-		return fail(-EINVAL, problem, "shared memory %s is truncated: %lld of %lld bytes",
-			    path, (long long)status.st_size, (long long)LAYOUT_FILE_SIZE);
+		return shmfile_fail(-EINVAL, problem,
+				    "shared memory %s is truncated: %lld of %lld bytes", path,
+				    (long long)status.st_size, (long long)LAYOUT_FILE_SIZE);
 	return 0;
 }
 
 /* Opens what is there; -ENOENT when nothing is. */
-static int attach(struct shmfile *file, const char *path, bool writing, bool foreign_allowed,
-		  char problem[LEDGER_PROBLEM])
+static int shmfile_attach(struct shmfile *file, const char *path, bool writing,
+			  bool foreign_allowed, char problem[LEDGER_PROBLEM])
 {
 	int result;
 
 	file->fd = open(path, (writing ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (file->fd < 0)
-		return fail(-errno, problem, "shared memory %s: %s", path,
-			    errno == ELOOP ? "is a symbolic link" : strerror(errno));
-	result = check(file->fd, path, foreign_allowed, problem);
+		return shmfile_fail(-errno, problem, "shared memory %s: %s", path,
+				    errno == ELOOP ? "is a symbolic link" : strerror(errno));
+	result = shmfile_check(file->fd, path, foreign_allowed, problem);
 	if (result == 0 && writing)
 		result = shmfile_allocate(file->fd, 0, LAYOUT_HEADER_SIZE);
 	if (result == 0)
-		result = map(file, writing ? PROT_READ | PROT_WRITE : PROT_READ);
+		result = shmfile_map(file, writing ? PROT_READ | PROT_WRITE : PROT_READ);
 	if (result < 0) {
 		if (!problem[0])
-			fail(result, problem, "shared memory %s: %s", path, strerror(-result));
+			shmfile_fail(result, problem, "shared memory %s: %s", path,
+				     strerror(-result));
 		close(file->fd);
 	}
 	return result;
 }
 
-static void path_make(char path[PATH_SIZE], const char *name, unsigned number)
+static void shmfile_path(char path[PATH_SIZE], const char *name, unsigned number)
 {
 	if (number)
 		snprintf(path, PATH_SIZE, DIRECTORY "/%s.%u", name, number);
@@ -204,7 +211,7 @@ static void path_make(char path[PATH_SIZE], const char *name, unsigned number)
 }
 
 /* Whether something is at the path that is ours to use, or to complain about. */
-static bool is_ours(const char *path, bool shared, uid_t *ret_owner)
+static bool shmfile_is_ours(const char *path, bool shared, uid_t *ret_owner)
 {
 	struct stat status;
 
@@ -217,41 +224,43 @@ static bool is_ours(const char *path, bool shared, uid_t *ret_owner)
 
 /* Which of the names we have a file under; -1. The search is the same in every process, and an
  * own file goes first: so what others plant and remove does not part our processes. */
-static int number_find(const char *name, bool shared, char path[PATH_SIZE])
+static int shmfile_find_number(const char *name, bool shared, char path[PATH_SIZE])
 {
 	uid_t owner;
 
 	for (int number = 0; number < SHMFILE_NAMES; number++) {
-		path_make(path, name, (unsigned)number);
-		if (is_ours(path, shared, &owner))
+		shmfile_path(path, name, (unsigned)number);
+		if (shmfile_is_ours(path, shared, &owner))
 			return number;
 	}
 	return -1;
 }
 
 /* A new file under the first name that is free; 1 if somebody of ours was faster. */
-static int create_somewhere(struct shmfile *file, const struct ledger_options *options,
-			    char path[PATH_SIZE], char problem[LEDGER_PROBLEM])
+static int shmfile_create_free(struct shmfile *file, const struct ledger_options *options,
+			       char path[PATH_SIZE], char problem[LEDGER_PROBLEM])
 {
 	for (unsigned number = 0; number < SHMFILE_NAMES; number++) {
 		uid_t owner = geteuid();
 		int result;
 
-		path_make(path, options->name, number);
-		result = create(file, path, options->mode);
+		shmfile_path(path, options->name, number);
+		result = shmfile_create(file, path, options->mode);
 		if (result == 0) {
 			log_write(options->log, LOG_INFO, "created shared memory %s, mode %04o",
 				  path, (unsigned)options->mode);
 			return 0;
 		}
 		if (result != -EEXIST)
-			return fail(result, problem, "shared memory %s cannot be created: %s", path,
-				    strerror(-result));
-		if (is_ours(path, options->shared, &owner))
+			return shmfile_fail(result, problem,
+					    "shared memory %s cannot be created: %s", path,
+					    strerror(-result));
+		if (shmfile_is_ours(path, options->shared, &owner))
 			return 1;
 		if (!number)
-			fail(0, problem, "shared memory %s belongs to user %u, not to user %u",
-			     path, (unsigned)owner, (unsigned)geteuid());
+			shmfile_fail(0, problem,
+				     "shared memory %s belongs to user %u, not to user %u", path,
+				     (unsigned)owner, (unsigned)geteuid());
 	}
 	return -EPERM;
 }
@@ -265,11 +274,11 @@ int shmfile_open(struct shmfile *file, const struct ledger_options *options,
 
 	do {
 		problem[0] = '\0';
-		if (number_find(options->name, options->shared, path) < 0) {
-			result = create_somewhere(file, options, path, problem);
+		if (shmfile_find_number(options->name, options->shared, path) < 0) {
+			result = shmfile_create_free(file, options, path, problem);
 			again = result == 1;
 		} else {
-			result = attach(file, path, true, options->shared, problem);
+			result = shmfile_attach(file, path, true, options->shared, problem);
 			again = result == -ENOENT; /* it was removed just now */
 		}
 	} while (again);
@@ -297,10 +306,10 @@ int shmfile_observe(struct shmfile *file, const char *name, char problem[LEDGER_
 {
 	char path[PATH_SIZE];
 
-	if (number_find(name, false, path) < 0)
-		path_make(path, name, 0);
+	if (shmfile_find_number(name, false, path) < 0)
+		shmfile_path(path, name, 0);
 	problem[0] = '\0';
-	return attach(file, path, false, true, problem);
+	return shmfile_attach(file, path, false, true, problem);
 }
 
 void shmfile_close(struct shmfile *file)

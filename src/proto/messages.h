@@ -26,7 +26,7 @@ enum {
 	PROTO_REPLY_MAX = 8192,
 };
 
-/* A limit that is not set, in rows and wishes. */
+/* A limit that is not set, in rows and requests. */
 #define PROTO_UNLIMITED UINT64_MAX
 /* A count of the kernel's that nobody makes, or not completely. */
 #define PROTO_UNKNOWN UINT64_MAX
@@ -126,7 +126,13 @@ struct proto_choose {
 	int32_t pid;
 	uint32_t flags;
 };
-enum { CHOOSE_FOLLOW = 1 }; /* EVENTS: the past ones, then new ones as they come */
+enum {
+	CHOOSE_FOLLOW = 1, /* EVENTS: the past ones, then new ones as they come */
+	/* GET_STATS: rows of these owners; with none of these bits, those of the message. */
+	CHOOSE_HOST = 2,
+	CHOOSE_TENANTS = 4,
+	CHOOSE_PROCESSES = 8,
+};
 
 enum proto_scope { ROW_HOST, ROW_TENANT, ROW_PROCESS };
 

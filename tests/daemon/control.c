@@ -292,6 +292,61 @@ static void too_many_tenants(void)
 	collector_stop();
 }
 
+/* A tenant for which the state directory has no room: nothing of the change takes effect. */
+static void changes_that_fail(void)
+{
+	char obstacle[128];
+
+	collector_fresh("[tenant a]\nqp = 1\n", "");
+	snprintf(obstacle, sizeof(obstacle), "%s", harness_path("state/.tenant-2.new"));
+	CHECK(mkdir(obstacle, 0700) == 0);
+	CHECK(tenant(MESSAGE_TENANT_ADD, "tenant b", "qp = 3\n") == -EISDIR);
+	CHECK(tenant(MESSAGE_TENANT_REMOVE, "tenant b", "") == -ENOENT, "it was added");
+	CHECK(collector_set("tenant a", "mr = 5\n") == 0);
+	/* The file changes a limit, too. */
+	collector_policy("[tenant a]\nqp = 2\n[tenant b]\nqp = 3\n");
+	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) == -EISDIR);
+	CHECK(strstr(pong().problem, "tenant 'b': "), "%s", pong().problem);
+	CHECK(qp_limit("a") == 1 && collector_tenant("a").limit[KIND_mr] == 5);
+	CHECK(!collector_tenant("b").tenant[0]);
+	CHECK(strstr(collector_log(), "the old policy stays"));
+	CHECK(rmdir(obstacle) == 0);
+	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) == 0 && !pong().problem[0]);
+	CHECK(qp_limit("a") == 2 && qp_limit("b") == 3);
+	/* A restart finds what the answers said. */
+	collector_stop();
+	collector_start("");
+	CHECK(qp_limit("a") == 2 && qp_limit("b") == 3 &&
+	      collector_tenant("a").limit[KIND_mr] == 5);
+	collector_stop();
+}
+
+/* A collector starts without a tenant that cannot be made; one that is made later has its limits. */
+static void tenant_made_late(void)
+{
+	struct proto_hello hello = { .flags = HELLO_NO_MEMORY };
+	struct proto_welcome welcome = { 0 };
+	char obstacle[128], policy[128];
+
+	memset(hello.process_limit, 0xff, sizeof(hello.process_limit));
+	memset(hello.host_limit, 0xff, sizeof(hello.host_limit));
+	collector_fresh("", "");
+	collector_stop();
+	snprintf(obstacle, sizeof(obstacle), "%s", harness_path("state/.tenant-1.new"));
+	CHECK(mkdir(obstacle, 0700) == 0);
+	snprintf(policy, sizeof(policy), "[tenant b]\nmatch = uid=%u\nqp = 3\n",
+		 (unsigned)geteuid());
+	collector_policy(policy);
+	collector_start("");
+	CHECK(strstr(pong().problem, "tenant 'b': "), "%s", pong().problem);
+	CHECK(!collector_tenant("b").tenant[0]);
+	CHECK(rmdir(obstacle) == 0);
+	CHECK(collector_call(MESSAGE_HELLO, &hello, &welcome) == 0);
+	CHECK(!strcmp(welcome.tenant, "b") && qp_limit("b") == 3, "%s: %llu", welcome.tenant,
+	      (unsigned long long)qp_limit("b"));
+	collector_stop();
+}
+
 static void start_and_arguments(void)
 {
 	char output[2048], arguments[512];
@@ -373,6 +428,8 @@ static void drive(void)
 	RUN(last_good_policy);
 	RUN(changes_by_commands);
 	RUN(too_many_tenants);
+	RUN(changes_that_fail);
+	RUN(tenant_made_late);
 	RUN(start_and_arguments);
 	RUN(explanations);
 }

@@ -25,7 +25,7 @@
 #include "fixture.h"
 #include "harness.h"
 #include "kernel.h"
-#include "monitor/guards.h"
+#include "monitor/guard/guard_maps.h"
 
 /* The collector looks every second, give or take a quarter. */
 #define SAMPLE 1.25

@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-#include "monitor/rows.h"
+#include "monitor/reader/rows.h"
 
 extern struct monitor_head *kernel_head;
 extern struct monitor_row *kernel_rows;

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Any bytes as the reply to any request: an answer of the table's shape, or a
- * failure with a sentence. The client is compiled in here, so that what it does
- * after connecting can be reached over a pair of sockets.
+ * failure with a sentence. What the client does after connecting is reached over
+ * a pair of sockets.
  */
-#include "proto/client.c"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-enum { STREAM_MOST = 32768 };
+#include "proto/call.h"
+
+enum { STREAM_MOST = 32768, ERRNO_MOST = 4095 };
 
 static int row_count(const void *row, void *closure)
 {
@@ -71,10 +76,10 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 		abort();
 	close(ends[1]);
 	problem[0] = '\0';
-	result = answer_receive(&call);
+	result = reply_receive(&call);
 	if (result > 0 || result < -ERRNO_MOST || (result < 0 && !problem[0]) ||
 	    (count && !call.message->rows))
 		abort();
-	descriptors_close(&call);
+	call_close(&call);
 	return 0;
 }

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "collector/policy.h"
+#include "policy/policy.h"
 
 enum { TEXT = 1 << 16 };
 

@@ -22,8 +22,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "monitor/guards.h"
-#include "monitor/reader.h"
+#include "monitor/guard/guard_maps.h"
+#include "monitor/reader/reader.h"
 
 static struct monitor_guard guard;
 static struct guard_cgroup *cgroups;

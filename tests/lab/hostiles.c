@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "monitor/reader.h"
+#include "monitor/reader/reader.h"
 
 enum {
 	HOSTILE = 4, /* tenants */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "monitor/reader.h"
+#include "monitor/reader/reader.h"
 
 static bool fits(const struct monitor_row *row, const char *what, const char *which)
 {

@@ -75,7 +75,7 @@
 #endif
 
 mtype = { FREE, LIVE, DYING };			    /* a record of the ledger */
-mtype = { NONE, HELLO, NEED, GIVE, REFUSED, LOST }; /* what a connection carries */
+mtype = { NONE, HELLO, GROW_REQUEST, GROW_REPLY, REFUSED, LOST }; /* what a connection carries */
 
 /* Usage pages, each written by its client. */
 byte used[CLIENTS];
@@ -94,7 +94,7 @@ byte limit = LIMIT;
 
 /* The daemon's own memory. */
 byte sum;
-bit given[CLIENTS]; /* the question under way was answered by GIVE or TOLERATED */
+bit given[CLIENTS]; /* the question under way was answered by GROW_REPLY or TOLERATED */
 
 /* Connections, one per thread: the request until it is answered, then the reply. */
 mtype box[THREADS] = NONE;
@@ -123,7 +123,7 @@ bool asking[CLIENTS];
 
 #define dead(c) (!alive[c] || identity[c] != owner[c]) /* what the record's pidfd says */
 #define gone(c) (state[c] == LIVE && dead(c))
-#define asks(t) (box[t] == HELLO || box[t] == NEED)
+#define asks(t) (box[t] == HELLO || box[t] == GROW_REQUEST)
 #define over() (kills + crashes + cuts == 0) /* then all leave */
 
 /* What was given in answer to a question, while the page says that the question is not done.
@@ -152,7 +152,7 @@ bool asking[CLIENTS];
 inline look_for(t)
 {
 	if
-	:: box[t] == NEED && OTHERS(slot(t)) + most(total[t], used[slot(t)]) > limit ->
+	:: box[t] == GROW_REQUEST && OTHERS(slot(t)) + most(total[t], used[slot(t)]) > limit ->
 		no_room[t] = true
 	:: else
 	fi
@@ -175,7 +175,7 @@ inline receive(t)
 	no_room[t] = false
 }
 
-/* take_one and grow, for an amount of 1 */
+/* lease_take_kind and lease_grow, for an amount of 1 */
 inline charge(t, c)
 {
 	do
@@ -209,14 +209,14 @@ inline charge(t, c)
 			seen = used[c] + 1;
 			total[t] = seen;
 			NEW_QUESTION(t);
-			box[t] = NEED;
+			box[t] = GROW_REQUEST;
 			IF_PROGRESS(asking[c] = true);
 			LOOK
 		}
 		atomic {
-			box[t] != NEED -> receive(t);
+			box[t] != GROW_REQUEST -> receive(t);
 			if
-			:: answer == GIVE
+			:: answer == GROW_REPLY
 			:: answer == LOST	   /* asks again... */
 			:: answer == LOST -> break /* ...or fails closed */
 #ifdef BUG_ANY_REFUSAL
@@ -247,7 +247,7 @@ inline register(t)
 		atomic {
 			box[t] != HELLO -> receive(t);
 			if
-			:: answer == GIVE -> break
+			:: answer == GROW_REPLY -> break
 			:: else
 			fi
 		}
@@ -273,10 +273,10 @@ inline lie(t)
 	do
 	:: d_step { used[t] = 0; LOOK }
 	:: d_step { used[t] = LIMIT + 1; LOOK }
-	:: d_step { total[t] = 1; given[t] = 0; box[t] = NEED; LOOK }
-		atomic { box[t] != NEED -> receive(t) }
-	:: d_step { total[t] = LIMIT + 1; given[t] = 0; box[t] = NEED; LOOK }
-		atomic { box[t] != NEED -> receive(t) }
+	:: d_step { total[t] = 1; given[t] = 0; box[t] = GROW_REQUEST; LOOK }
+		atomic { box[t] != GROW_REQUEST -> receive(t) }
+	:: d_step { total[t] = LIMIT + 1; given[t] = 0; box[t] = GROW_REQUEST; LOOK }
+		atomic { box[t] != GROW_REQUEST -> receive(t) }
 	:: over() -> break
 	od
 }
@@ -574,7 +574,7 @@ inline need(t, c)
 #else
 		cap_raise(c);
 #endif
-		reply(t, GIVE);
+		reply(t, GROW_REPLY);
 		break
 	od;
 	swept = false
@@ -630,7 +630,7 @@ inline hello(t, c)
 		:: else
 		fi
 	}
-	reply(t, GIVE)
+	reply(t, GROW_REPLY)
 }
 
 /* rows_read */
@@ -702,10 +702,10 @@ end:		do
 #endif
 			if
 #ifndef BUG_NO_GENERATION
-			:: dead(slot(i)) && box[i] == NEED -> reply(i, LOST)
-			:: !dead(slot(i)) && box[i] == NEED -> need(i, slot(i))
+			:: dead(slot(i)) && box[i] == GROW_REQUEST -> reply(i, LOST)
+			:: !dead(slot(i)) && box[i] == GROW_REQUEST -> need(i, slot(i))
 #else
-			:: box[i] == NEED -> need(i, slot(i))
+			:: box[i] == GROW_REQUEST -> need(i, slot(i))
 #endif
 			:: box[i] == HELLO -> hello(i, slot(i))
 			fi;

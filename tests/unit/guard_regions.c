@@ -7,7 +7,7 @@
 #pragma GCC diagnostic ignored "-Wunknown-pragmas"
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #define __bpf__
-#include "monitor/guard.bpf.c"
+#include "monitor/guard/guard.bpf.c"
 #undef __bpf__
 
 #include "harness.h"
@@ -22,8 +22,8 @@ static struct ib_uobject uobject, other_uobject;
 
 /* The command, as a program writes it: the old one inside the ioctl. */
 static struct {
-	struct uverbs_header header;
-	struct uverbs_attribute attribute[2];
+	struct ib_uverbs_ioctl_hdr header;
+	struct ib_uverbs_attr attribute[2];
 } call;
 static struct {
 	__u64 response;
@@ -60,9 +60,11 @@ static void limit_set(__u64 bytes)
 static int command_look(__u32 number, const void *body)
 {
 	call.header =
-		(struct uverbs_header){ .object = UVERBS_DEVICE, .method = INVOKE_WRITE, .attributes = 2 };
-	call.attribute[0] = (struct uverbs_attribute){ .id = 2, .data = number };
-	call.attribute[1] = (struct uverbs_attribute){ .id = 0, .data = (__u64)body };
+		(struct ib_uverbs_ioctl_hdr){ .object_id = UVERBS_OBJECT_DEVICE,
+					      .method_id = UVERBS_METHOD_INVOKE_WRITE,
+					      .num_attrs = 2 };
+	call.attribute[0] = (struct ib_uverbs_attr){ .attr_id = UVERBS_ATTR_WRITE_CMD, .data = number };
+	call.attribute[1] = (struct ib_uverbs_attr){ .attr_id = UVERBS_ATTR_CORE_IN, .data = (__u64)body };
 	return g_ioctl(&file, UVERBS_IOCTL, (unsigned long)&call);
 }
 
@@ -75,7 +77,7 @@ static int rereg_look(__u32 flags, __u64 length)
 {
 	rereg.flags = flags;
 	rereg.length = length;
-	return command_look(OLD_REREG_MR, &rereg);
+	return command_look(IB_USER_VERBS_CMD_REREG_MR, &rereg);
 }
 
 /* A tenant with one region of a page. */
@@ -104,13 +106,13 @@ static void begin_with_page(void)
 	bpf_map_update_elem(&guard_tenancies, &cgroup, &tenancy, BPF_ANY);
 	limit_set(LIMIT);
 	file.private_data = ufile;
-	memcpy(ufile + offset_file_ucontext, &(void *){ context }, sizeof(void *));
-	*(__u32 *)(api + offset_api_object_id) = UVERBS_MR;
+	memcpy(ufile + offsets.file_ucontext, &(void *){ context }, sizeof(void *));
+	*(__u32 *)(api + offsets.api_object_id) = UVERBS_OBJECT_MR;
 	uobject = (struct ib_uobject){ .ufile = ufile, .object = &region, .uapi_object = api };
 	other_uobject =
 		(struct ib_uobject){ .ufile = ufile, .object = &other_region, .uapi_object = api };
 	region.length = reg.length = PAGE;
-	CHECK(command_look(OLD_REG_MR, &reg) == 0);
+	CHECK(command_look(IB_USER_VERBS_CMD_REG_MR, &reg) == 0);
 	g_commit(&uobject, context);
 	command_end(0);
 	CHECK(charged(KIND_mr) == 1 && charged(KIND_mr_bytes) == PAGE && !stand.kills);
@@ -130,7 +132,7 @@ static __s64 floating(void)
 static void in_place(void)
 {
 	begin_with_page();
-	CHECK(rereg_look(REREG_TRANSLATION, 2ull * PAGE) == 0);
+	CHECK(rereg_look(UVERBS_REREG_TRANSLATION, 2ull * PAGE) == 0);
 	CHECK(charged(KIND_mr_bytes) == 3ll * PAGE, "both memories at once");
 	region.length = 2ull * PAGE;
 	g_changed(&uobject, LOOKUP_WRITE);
@@ -138,18 +140,18 @@ static void in_place(void)
 	CHECK(charged(KIND_mr) == 1 && charged(KIND_mr_bytes) == 2ll * PAGE && !floating() &&
 	      places() == 1);
 	/* Shorter. */
-	CHECK(rereg_look(REREG_TRANSLATION, PAGE) == 0);
+	CHECK(rereg_look(UVERBS_REREG_TRANSLATION, PAGE) == 0);
 	region.length = PAGE;
 	g_changed(&uobject, LOOKUP_WRITE);
 	command_end(0);
 	CHECK(charged(KIND_mr_bytes) == PAGE && !floating());
 	/* In vain. */
-	CHECK(rereg_look(REREG_TRANSLATION, 3ull * PAGE) == 0);
+	CHECK(rereg_look(UVERBS_REREG_TRANSLATION, 3ull * PAGE) == 0);
 	g_changed(&uobject, LOOKUP_WRITE);
 	command_end(-22);
 	CHECK(charged(KIND_mr_bytes) == PAGE && !floating());
 	/* Too long: refused before anything is done. */
-	CHECK(rereg_look(REREG_TRANSLATION, 2ull * LIMIT) == -EDQUOT);
+	CHECK(rereg_look(UVERBS_REREG_TRANSLATION, 2ull * LIMIT) == -EDQUOT);
 	CHECK(charged(KIND_mr_bytes) == PAGE);
 	/* Another access only: it costs nothing, also over a limit that was lowered. */
 	limit_set(PAGE / 2);
@@ -169,10 +171,10 @@ static void caught(const char *what)
 {
 	CHECK(stand.kills == 1, "%s: killed %u times", what, stand.kills);
 	CHECK(counts()->closed == 1 && counts()->killed == 1, "%s", what);
-	CHECK(rereg_look(REREG_TRANSLATION, PAGE) == -EDQUOT, "%s: the file can be used", what);
+	CHECK(rereg_look(UVERBS_REREG_TRANSLATION, PAGE) == -EDQUOT, "%s: the file can be used", what);
 	g_close(NULL, &file);
 	CHECK(counts()->closed == 0, "%s", what);
-	CHECK(rereg_look(REREG_TRANSLATION, PAGE) == -EDQUOT, "%s: nothing is charged", what);
+	CHECK(rereg_look(UVERBS_REREG_TRANSLATION, PAGE) == -EDQUOT, "%s: nothing is charged", what);
 	g_destroy(&uobject, 0, NULL, 0);
 	CHECK(charged(KIND_mr) == 0 && charged(KIND_mr_bytes) == 0, "%s: %lld bytes stay", what,
 	      (long long)charged(KIND_mr_bytes));
@@ -184,8 +186,8 @@ static void changed_in_place(void)
 		const char *what;
 		__u32 command, flags;
 	} trials[] = {
-		{ "a shorter length", OLD_REREG_MR, REREG_TRANSLATION },
-		{ "no new memory", OLD_REREG_MR, 4 },
+		{ "a shorter length", IB_USER_VERBS_CMD_REREG_MR, UVERBS_REREG_TRANSLATION },
+		{ "no new memory", IB_USER_VERBS_CMD_REREG_MR, 4 },
 		{ "another command", 12, 0 },
 	};
 
@@ -201,7 +203,7 @@ static void changed_in_place(void)
 	}
 	/* Within the limit it is charged, and nobody is killed. */
 	begin_with_page();
-	CHECK(rereg_look(REREG_TRANSLATION, PAGE) == 0);
+	CHECK(rereg_look(UVERBS_REREG_TRANSLATION, PAGE) == 0);
 	region.length = 4ull * PAGE;
 	g_changed(&uobject, LOOKUP_WRITE);
 	command_end(0);
@@ -215,8 +217,8 @@ static void by_another_region(void)
 		__u64 told, made;
 		bool killed;
 	} trials[] = {
-		{ REREG_TRANSLATION, 2ull * PAGE, 2ull * PAGE, false },
-		{ REREG_TRANSLATION, 2ull * PAGE, 2ull * LIMIT, true },
+		{ UVERBS_REREG_TRANSLATION, 2ull * PAGE, 2ull * PAGE, false },
+		{ UVERBS_REREG_TRANSLATION, 2ull * PAGE, 2ull * LIMIT, true },
 		{ 4, 0, PAGE, false },
 		{ 4, 0, 2ull * LIMIT, true },
 	};
@@ -241,7 +243,7 @@ static void no_room_for_closed_files(void)
 
 	begin_with_page();
 	stand.full = &guard_closed;
-	CHECK(rereg_look(REREG_TRANSLATION, PAGE) == 0);
+	CHECK(rereg_look(UVERBS_REREG_TRANSLATION, PAGE) == 0);
 	region.length = 2ull * LIMIT;
 	g_changed(&uobject, LOOKUP_WRITE);
 	command_end(0);
@@ -257,7 +259,7 @@ static void no_room_for_closed_files(void)
 static void next_file_at_the_address(void)
 {
 	begin_with_page();
-	CHECK(rereg_look(REREG_TRANSLATION, PAGE) == 0);
+	CHECK(rereg_look(UVERBS_REREG_TRANSLATION, PAGE) == 0);
 	region.length = 2ull * LIMIT;
 	g_changed(&uobject, LOOKUP_WRITE);
 	command_end(0);

@@ -96,11 +96,54 @@ static void kinds_of_object(void)
 	CHECK(!handles_take(&table, key_of(1), OBJECT_mr, &handle));
 }
 
+static bool is_any(const struct handle *handle, const void *closure)
+{
+	return true;
+}
+
+/* Moves count objects: with 100 the shards have their first slots, with 5000 larger tables. One
+ * shard is locked, as if another thread had been changing it. */
+static void moved(unsigned count)
+{
+	static struct handles from, to;
+	struct handle handle, replaced;
+	unsigned found = 0, lost;
+
+	for (unsigned i = 0; i < count; i++) {
+		handle = handle_of(i);
+		CHECK(handles_put(&from, &handle, &replaced) == 0);
+	}
+	lost = from.shard[3].count;
+	CHECK(lost > 0);
+	from.shard[3].lock.word = LOCK_HELD;
+	handles_move(&from, &to);
+	CHECK(!handles_have(&from, is_any, NULL), "objects are left in the old table");
+	for (unsigned i = 0; i < count; i++) { /* which can be used at once */
+		handle = handle_of(i);
+		handles_put(&from, &handle, &replaced);
+	}
+	for (unsigned i = 0; i < count; i++)
+		found += handles_take(&to, key_of(i), OBJECT_mr, &handle) &&
+			 handle.cost.amount[1] == i;
+	CHECK(found == count - lost, "%u of %u", found, count - lost);
+	for (unsigned i = 0; i < count; i++)
+		CHECK(handles_take(&from, key_of(i), OBJECT_mr, &handle));
+	memset(&from, 0, sizeof(from));
+	memset(&to, 0, sizeof(to));
+}
+
+static void moves(void)
+{
+	moved(100);
+	moved(KEYS);
+}
+
 static void driver(void)
 {
 	RUN(random_walk);
 	RUN(owners);
 	RUN(kinds_of_object);
+	RUN(moves);
 }
 
 int main(int argc, char **argv)

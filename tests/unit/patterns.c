@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "harness.h"
-#include "monitor/guards.h"
-#include "monitor/patterns.h"
+#include "monitor/guard/guard_maps.h"
+#include "monitor/guard/patterns.h"
 
 static bool matches(const struct guard_rule *rule, const char *path, bool crosses)
 {

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "collector/policy.h"
+#include "policy/policy.h"
 #include "harness.h"
 
 #define NONE SIZE_UNLIMITED
@@ -136,7 +136,7 @@ static void values(void)
 	const struct policy_tenant *a = policy_tenant_find(policy, "a");
 
 	CHECK(!strcmp(policy->socket, "/run/x.sock") && !strcmp(policy->state, "/var/lib/x y") &&
-	      !strcmp(policy->admin_group, "root"));
+	      !strcmp(policy->admin_group.name, "root"));
 	CHECK(!strcmp(policy->file, path_of("policy.conf")));
 	CHECK(policy_limit(&policy->host, NULL, KIND_qp) == 1000);
 	CHECK(policy_limit(&policy->host, NULL, KIND_mr_bytes) == 64ull << 30);
@@ -156,12 +156,12 @@ static void values(void)
 	CHECK(policy_tenant_mode(policy, a) == POLICY_AUDIT);
 	CHECK(policy_tenant_mode(policy, a->next) == POLICY_WARN);
 	CHECK(policy_tenant_mode(policy, NULL) == POLICY_WARN);
-	CHECK(policy->guard_writes == POLICY_ON && !policy_tenant_guard(policy, a) &&
+	CHECK(policy_guard_writes(policy) && !policy_tenant_guard(policy, a) &&
 	      policy_tenant_guard(policy, a->next) && policy_tenant_guard(policy, NULL));
 	policy_free(policy);
 	policy = good("");
 	CHECK(policy_tenant_mode(policy, NULL) == POLICY_ENFORCE && !policy->tenants &&
-	      !policy_tenant_guard(policy, NULL) && policy->guard_writes != POLICY_ON &&
+	      !policy_tenant_guard(policy, NULL) && policy_guard_writes(policy) &&
 	      !policy->rules && !policy->socket[0] &&
 	      policy_tenant_limit(policy, NULL, true, "x", KIND_qp) == NONE);
 	policy_free(policy);
@@ -198,12 +198,12 @@ static void every_kind_has_its_keys(void)
 
 static void mistakes(void)
 {
-	bad("qp = 1\n", 1, "'qp'|before the first [SECTION]");
-	bad("\n[hosts]\n", 2, "[hosts]|[collector], [host], [default], [tenant NAME]");
+	bad("qp = 1\n", 1, "'qp': no section yet: expected [SECTION]");
+	bad("\n[hosts]\n", 2, "[hosts]: unknown section: expected [collector], [host], [default] or [tenant NAME]");
 	bad("[host x]\n", 1, "[host x]");
 	bad("[host\nqp = 1\n", 1, "]");
 	bad("[host] # all\n", 1, "]");
-	bad("[]\n", 1, "unknown section []");
+	bad("[]\n", 1, "[]: unknown section");
 	bad("[", 1, "]");
 	bad("[tenant]\n", 1, "[tenant NAME]");
 	bad("[tenant a b]\n", 1, "'a b'|A-Z");
@@ -214,16 +214,16 @@ static void mistakes(void)
 	bad("[host]\nmode = warn\n", 2, "'mode'");
 	bad("[default]\nmatch = uid=1\n", 2, "'match'|[default]");
 	bad("[host]\nsocket = /x\n", 2, "'socket'");
-	bad("[collector]\nqp = 1\n", 2, "'qp'|socket, state, admin_group");
+	bad("[collector]\nqp = 1\n", 2, "'qp'|socket, state or admin_group");
 	bad("[host]\ndevice.qp = 1\n", 2, "device.NAME.KIND");
-	bad("[host]\ndevice..qp = 1\n", 2, "'device..qp' names no device");
-	bad("[host]\ndevice.a b.qp = 1\n", 2, "names no device");
+	bad("[host]\ndevice..qp = 1\n", 2, "'device..qp': invalid name of a device");
+	bad("[host]\ndevice.a b.qp = 1\n", 2, "invalid name of a device");
 	bad("[host]\ndevice.0123456789012345678901234567890123456789012345678901234567890123.qp=1\n",
 	    2, "63");
 	bad("[host]\ndevice.mlx5_0.nosuch = 1\n", 2, "'nosuch'|device.mlx5_0.nosuch|recv_wr");
 	bad("[tenant a]\nprocess.nosuch = 1\n", 2, "'nosuch'");
 	bad("[host]\nqp\n", 2, "'qp'|KEY = VALUE");
-	bad("[host]\nqp =\n", 2, "'qp' has no value");
+	bad("[host]\nqp =\n", 2, "'qp': missing value");
 	bad("[host]\n= 3\n", 2, "''");
 	bad("[host]\nqp = many\n", 2, "'many'|qp|unlimited");
 	bad("[host]\nqp = -1\n", 2, "'-1'");
@@ -233,21 +233,21 @@ static void mistakes(void)
 	bad("[host]\nqp = 18446744073709551614\n", 2, "too large");
 	bad("[host]\nqp = 10 # ten\n", 2, "comment");
 	bad("[collector]\nstate = /x ; here\n", 2, "comment");
-	bad("[default]\nmode = off\n", 2, "'off'|enforce, warn, audit");
-	bad("[default]\nguard = enforce\n", 2, "'enforce'|guard|off, on");
-	bad("[tenant a]\nguard = unset\n", 2, "'unset'|off, on");
-	bad("[host]\nguard_writes = yes\n", 2, "'yes'|guard_writes|off, on");
+	bad("[default]\nmode = off\n", 2, "mode: invalid value 'off': expected enforce, warn or audit");
+	bad("[default]\nguard = enforce\n", 2, "guard: invalid value 'enforce': expected on or off");
+	bad("[tenant a]\nguard = unset\n", 2, "'unset'|on or off");
+	bad("[host]\nguard_writes = yes\n", 2, "'yes'|guard_writes|on or off");
 	bad("[host]\nguard = on\n", 2, "'guard'|guard_writes");
-	bad("[tenant a]\nguard_writes = on\n", 2, "'guard_writes'|mode, guard, match");
-	bad("[tenant a]\nguard = on\nguard = on\n", 3, "guard is set already in line 2");
+	bad("[tenant a]\nguard_writes = on\n", 2, "'guard_writes'|mode, guard or match");
+	bad("[tenant a]\nguard = on\nguard = on\n", 3, "guard: set already in line 2");
 	bad("[collector]\nsocket = x.sock\n", 2, "socket|'x.sock'|/");
 	bad("[collector]\nadmin_group = no_such_group\n", 2, "group|'no_such_group'");
 	/* Once in a section of a file, also if the section is opened again. */
-	bad("[host]\nqp = 1\nmr = 2\nqp = 3\n", 4, "qp is set already in line 2");
+	bad("[host]\nqp = 1\nmr = 2\nqp = 3\n", 4, "qp: set already in line 2");
 	bad("[tenant a]\nmode = warn\n[tenant b]\nmode = warn\n[tenant a]\nmode = audit\n", 6,
-	    "mode is set already in line 2");
+	    "mode: set already in line 2");
 	bad("[tenant a]\nprocess.device.x.qp = 1\nprocess.device.x.qp = 1\n", 3,
-	    "process.device.x.qp is set already in line 2");
+	    "process.device.x.qp: set already in line 2");
 	policy_free(good("[tenant host]\nqp = 1\n[host]\nqp = 2\n[default]\nqp = 3\n"));
 }
 
@@ -256,8 +256,8 @@ static void bad_matches(void)
 	bad("[tenant a]\nmatch = uid\n", 2, "'uid'|uid=|job=");
 	bad("[tenant a]\nmatch = uid = 5\n", 2, "'uid'|without blanks");
 	bad("[tenant a]\nmatch = user=5\n", 2, "'user'|cgroup=");
-	bad("[tenant a]\nmatch = uid=1 uid=2\n", 2, "uid= stands twice");
-	bad("[tenant a]\nmatch = job=1 job=2\n", 2, "job= stands twice");
+	bad("[tenant a]\nmatch = uid=1 uid=2\n", 2, "repeated condition uid=");
+	bad("[tenant a]\nmatch = job=1 job=2\n", 2, "repeated condition job=");
 	bad("[tenant a]\nmatch = uid=\n", 2, "uid");
 	bad("[tenant a]\nmatch = uid=1,,2\n", 2, "''|uid");
 	bad("[tenant a]\nmatch = uid=4294967295\n", 2, "'4294967295'");
@@ -266,7 +266,7 @@ static void bad_matches(void)
 	bad("[tenant a]\nmatch = uid=no_such_user\n", 2, "user|'no_such_user'");
 	bad("[tenant a]\nmatch = gid=root,no_such_group\n", 2, "group|'no_such_group'");
 	bad("[tenant a]\nmatch = uid=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17\n", 2, "16");
-	bad("[tenant a]\nmatch = cgroup=\n", 2, "cgroup=");
+	bad("[tenant a]\nmatch = cgroup=\n", 2, "cgroup: missing value");
 	bad("[tenant a]\nmatch = cgroup=slurm/*\n", 2, "'slurm/*'|/");
 	bad("[tenant a]\nmatch = job=0123456789012345678901234567890123456789012345678901234567890123",
 	    2, "63");
@@ -402,7 +402,7 @@ static void several_files(void)
 
 	file_is(files[1], "[tenant two]\n\nqp = no\n");
 	CHECK(!read_policy(&result) && result == -EINVAL);
-	snprintf(words, sizeof(words), "%s/tenants.d/a.conf:3: 'no'", directory);
+	snprintf(words, sizeof(words), "%s/tenants.d/a.conf:3: qp: invalid value 'no'", directory);
 	CHECK(!strncmp(problem, words, strlen(words)), "%s", problem);
 	/* A link to nowhere is not taken for a host without a policy. */
 	unlink(path_of(files[1]));
@@ -542,6 +542,34 @@ static void matching(void)
 	policy_free(policy);
 }
 
+/* A condition that the kernel does not know takes the whole line out of the guard. */
+static void kernel_rules(void)
+{
+	static const struct {
+		const char *match;
+		bool in_kernel;
+	} rows[] = {
+		{ "cgroup=/a/*", true },	 { "uid=1", false },
+		{ "gid=1", false },		 { "job=1", false },
+		{ "container=*", false },	 { "cgroup=/a uid=1", false },
+		{ "gid=1 cgroup=/a", false },	 { "cgroup=/a container=*", false },
+		{ "cgroup=/a job=1", false },
+	};
+	struct policy_rule none = { .next = NULL };
+
+	CHECK(!policy_rule_in_kernel(&none));
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct policy *policy;
+		char text[80];
+
+		snprintf(text, sizeof(text), "[tenant t]\nmatch = %s\n", rows[i].match);
+		policy = good(text);
+		CHECK(policy->rules && policy_rule_in_kernel(policy->rules) == rows[i].in_kernel,
+		      "%s", rows[i].match);
+		policy_free(policy);
+	}
+}
+
 static char *written(const struct policy *policy)
 {
 	CHECK(policy_write(policy, path_of("written")) == 0);
@@ -604,7 +632,7 @@ static void commands(void)
 	changed(policy, "tenant a", "guard = unset");
 	changed(policy, "host", "guard_writes = unset");
 	CHECK(policy_tenant_guard(policy, policy_tenant_find(policy, "a")) &&
-	      policy->guard_writes == POLICY_SWITCH_UNSPOKEN);
+	      policy->guard_writes == POLICY_SWITCH_UNSET);
 	changed(policy, "default", "guard = unset");
 	CHECK(!policy_tenant_guard(policy, policy_tenant_find(policy, "a")));
 	changed(policy, " tenant  b ", "");
@@ -623,10 +651,10 @@ static void commands(void)
 	not_changed(policy, "tenant new", "guard = no", "'no'");
 	not_changed(policy, "tenant", "qp = 1", "name");
 	not_changed(policy, "tenant x/y", "qp = 1", "'x/y'");
-	not_changed(policy, "collector", "state = /x", "[collector]; allowed: [host]");
+	not_changed(policy, "collector", "state = /x", "[collector]: unknown section: expected [host]");
 	not_changed(policy, "", "qp = 1", "[]");
 	not_changed(policy, "host\n", "qp = 1", "[host?]");
-	not_changed(policy, "host", "qp = 1\nqp = 2", "qp is set already in line 1");
+	not_changed(policy, "host", "qp = 1\nqp = 2", "qp: set already in line 1");
 	not_changed(policy, "host", "[default]\nqp = 2", "one section");
 	not_changed(policy, "host", "qp = UNSET", "'UNSET'");
 	policy_free(policy);
@@ -733,7 +761,7 @@ static void random_limit(struct policy_limits *limits)
 {
 	static const char *const devices[] = { NULL, NULL, "mlx5_0", "a.b.c", "x-1", "device.qp" };
 	const uint64_t numbers[] = { 0, 1, pick(100000), (uint64_t)random() << 31, NONE - 2, NONE,
-				     POLICY_UNSPOKEN };
+				     POLICY_UNSET };
 
 	CHECK(policy_limit_set(limits, devices[pick(6)], (enum kind)pick(KIND_COUNT),
 			       numbers[pick(7)]) == 0);
@@ -855,6 +883,7 @@ static void driver(void)
 	RUN(several_files);
 	RUN(labels);
 	RUN(matching);
+	RUN(kernel_rules);
 	RUN(commands);
 	RUN(merging);
 	RUN(round_trips);

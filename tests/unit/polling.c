@@ -17,9 +17,9 @@
 
 #include "family.h"
 #include "harness.h"
-#include "monitor/netlink.h"
-#include "monitor/polling.h"
-#include "monitor/reader.h"
+#include "monitor/polling/netlink.h"
+#include "monitor/polling/polling.h"
+#include "monitor/reader/reader.h"
 
 /* No process has such a number: Linux ends at 4 million. */
 enum { STRANGER = 0x40000000 };

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The words of a refusal at a limit: the same in the library's line, in the list of events and in
+ * an explanation. Numbers are whole, so that a limit can be set by them.
+ */
+#ifndef BASE_REFUSAL_H
+#define BASE_REFUSAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { REFUSAL_TEXT = 160 };
+
+struct refusal_words {
+	const char *kind, *scope;
+	uint64_t used, limit, wanted;
+	bool own; /* the program's own environment sets the limit */
+};
+
+/* "qp used 2/2, wanted 1 more, limit of the process". Returns the text. */
+const char *refusal_text(const struct refusal_words *words, char ret_text[REFUSAL_TEXT]);
+
+#endif

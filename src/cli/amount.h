@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* Amounts of a kind, as the protocol has them: a number, or no limit. */
+#ifndef CLI_AMOUNT_H
+#define CLI_AMOUNT_H
+
+#include <stdint.h>
+
+#include "ledger/kinds.h"
+#include "output/form.h"
+
+/* An amount of a kind; of no kind: there is none. */
+struct amount {
+	uint64_t value; /* PROTO_UNLIMITED: no limit */
+	const struct kind_row *kind;
+};
+
+/* The amount as people write it: "12", "1.5G", "-". */
+enum { AMOUNT_TEXT = BYTES_TEXT };
+const char *amount_text(const struct amount *amount, char ret_text[AMOUNT_TEXT]);
+
+extern const struct form form_amount; /* struct amount */
+
+#endif

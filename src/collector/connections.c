@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Connections: what they say, and where they wait until they have said it, or have read the
+ * reply. Knows neither requests nor whose turn it is.
+ */
+#include "collector/server_parts.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "ledger/identity.h"
+
+enum {
+	PARKED_PER_USER = 256, /* connections that have not said all, or not read all */
+	DEADLINE_SECONDS = 2,  /* for a whole request */
+	READING_SECONDS = 10,  /* for a reply to be read */
+};
+
+void ring_init(struct connection *ring)
+{
+	ring->next = ring->previous = ring;
+}
+
+void ring_add(struct connection *ring, struct connection *connection)
+{
+	connection->next = ring;
+	connection->previous = ring->previous;
+	connection->previous->next = ring->previous = connection;
+}
+
+void ring_remove(struct connection *connection)
+{
+	connection->next->previous = connection->previous;
+	connection->previous->next = connection->next;
+}
+
+void connection_unpark(struct connection *connection)
+{
+	line_leave(connection);
+	if (!connection->parked)
+		return;
+	epoll_ctl(connection->server->epoll, EPOLL_CTL_DEL, connection->fd, NULL);
+	ring_remove(connection);
+	connection->parked = false;
+	/* What was found of it together with others is void. */
+	for (int i = 0; i < connection->server->found_count; i++)
+		if (connection->server->found[i].data.ptr == connection)
+			connection->server->found[i].data.ptr = NULL;
+}
+
+struct connection *connection_new(struct server *server, int fd, const struct ucred *peer)
+{
+	struct connection *connection = malloc(sizeof(*connection));
+
+	if (!connection)
+		return NULL;
+	memset(connection, 0, offsetof(struct connection, input_buffer));
+	connection->server = server;
+	connection->fd = fd;
+	connection->peer = *peer;
+	if (!server->knows_peers)
+		connection->start = identity_start(connection->peer.pid);
+	return connection;
+}
+
+void connection_free(struct connection *connection)
+{
+	connection_unpark(connection);
+	connection->server->output -= connection->output_size;
+	free(connection->output_buffer);
+	if (connection->fd >= 0)
+		close(connection->fd);
+	free(connection);
+}
+
+/* ---- waiting */
+
+static int parked_expire(sd_event_source *source, uint64_t now, void *closure)
+{
+	struct server *server = closure;
+	uint64_t seconds = clock_now_seconds();
+	struct connection *next;
+
+	for (struct connection *c = server->parked.next; c != &server->parked; c = next) {
+		next = c->next;
+		if (c->deadline && c->deadline <= seconds)
+			connection_free(c);
+	}
+	if (server->parked.next == &server->parked)
+		return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+	sd_event_source_set_time_relative(source, 1000000);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+/* A user has only so many connections that wait: the oldest makes room. */
+static void parked_make_room(struct server *server, uid_t uid)
+{
+	struct connection *oldest = NULL;
+	unsigned count = 0;
+
+	for (struct connection *c = server->parked.next; c != &server->parked; c = c->next)
+		if (c->peer.uid == uid && c->deadline) {
+			oldest = oldest ? oldest : c;
+			count++;
+		}
+	if (count >= PARKED_PER_USER)
+		connection_free(oldest);
+}
+
+void connection_park(struct connection *connection, uint32_t events, uint64_t seconds)
+{
+	struct server *server = connection->server;
+	struct epoll_event event = { .events = events, .data.ptr = connection };
+
+	connection->deadline = seconds ? clock_now_seconds() + seconds + 1 : 0;
+	if (connection->parked) {
+		epoll_ctl(server->epoll, EPOLL_CTL_MOD, connection->fd, &event);
+		return;
+	}
+	parked_make_room(server, connection->peer.uid);
+	if (epoll_ctl(server->epoll, EPOLL_CTL_ADD, connection->fd, &event)) {
+		connection_free(connection);
+		return;
+	}
+	connection->parked = true;
+	ring_add(&server->parked, connection);
+	/* Who comes now must not move the time of those who wait. */
+	if (sd_event_source_get_enabled(server->timer, NULL) > 0)
+		return;
+	sd_event_source_set_time_relative(server->timer, 1000000);
+	sd_event_source_set_enabled(server->timer, SD_EVENT_ONESHOT);
+}
+
+/* Waits for the next request, however long. Apart from those that are parked, which are few. */
+static void connection_await_next(struct connection *connection)
+{
+	struct server *server = connection->server;
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = connection };
+
+	connection_unpark(connection);
+	connection->input = 0;
+	connection->ticket = 0;
+	connection->deadline = 0;
+	if (epoll_ctl(server->epoll, EPOLL_CTL_ADD, connection->fd, &event)) {
+		connection_free(connection);
+		return;
+	}
+	connection->parked = true;
+	ring_add(&server->kept, connection);
+}
+
+/* ---- receiving */
+
+/* Whether the header, as far as it is there, begins a request that we know. */
+static bool header_check(const struct proto_header *header, char *problem, size_t size)
+{
+	const struct proto_message *message;
+
+	if (proto_check(header, PROTO_REQUEST_MAX, problem, size) < 0)
+		return false;
+	message = proto_message(header->type);
+	if (header->length == sizeof(*header) + message->request)
+		return true;
+	snprintf(problem, size, "%s of %u bytes, not %zu", message->name, header->length,
+		 sizeof(*header) + message->request);
+	return false;
+}
+
+/* Reads what is there. DONE: answered, for better or worse. */
+enum progress connection_receive(struct connection *connection)
+{
+	const struct proto_header *header = (const void *)connection->input_buffer;
+	char problem[PROTO_TEXT];
+
+	for (;;) {
+		ssize_t size = recv(connection->fd, connection->input_buffer + connection->input,
+				    sizeof(connection->input_buffer) - connection->input, 0);
+
+		if (size < 0 && errno == EINTR)
+			continue;
+		if (size < 0 && errno == EAGAIN)
+			return PROGRESS_WAIT;
+		if (size <= 0) {
+			connection->broken = true;
+			return PROGRESS_DONE;
+		}
+		connection->input += (size_t)size;
+		if (connection->input < sizeof(*header))
+			continue;
+		if (!header_check(header, problem, sizeof(problem))) {
+			connection->kept = false;
+			output_fail(connection, header->type, -EPROTO, problem);
+			return PROGRESS_DONE;
+		}
+		if (connection->input > header->length) {
+			connection->kept = false;
+			output_fail(connection, header->type, -EPROTO, "more than one request");
+			return PROGRESS_DONE;
+		}
+		if (connection->input == header->length)
+			return PROGRESS_READY;
+	}
+}
+
+/* After a step: waits for more, or is done with the connection. */
+void connection_settle(struct connection *connection, enum progress progress)
+{
+	if (connection->broken) {
+		connection_free(connection);
+		return;
+	}
+	if (progress == PROGRESS_READY) {
+		line_join(connection);
+	} else if (progress == PROGRESS_WAIT) {
+		/* A trickle does not move the deadline. */
+		if (!connection->parked)
+			connection_park(connection, EPOLLIN, DEADLINE_SECONDS);
+	} else if (connection->subscribed) {
+		connection_park(connection, output_waits(connection) ? EPOLLIN | EPOLLOUT : EPOLLIN,
+				0);
+	} else if (output_waits(connection)) {
+		connection_park(connection, EPOLLOUT, READING_SECONDS);
+	} else if (connection->kept) {
+		connection_await_next(connection);
+	} else {
+		connection_free(connection);
+	}
+}
+
+/* ---- what epoll tells */
+
+/* A subscriber has nothing more to say: what comes from it is its end. */
+static void subscriber_ready(struct connection *connection, uint32_t events)
+{
+	output_send(connection);
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+		connection->broken = true;
+	connection_settle(connection, PROGRESS_DONE);
+}
+
+static void connection_ready(struct connection *connection, uint32_t events)
+{
+	if (connection->subscribed) {
+		subscriber_ready(connection, events);
+	} else if (output_waits(connection)) {
+		size_t before = connection->output_sent;
+
+		output_send(connection);
+		if (connection->output_sent == before && (events & (EPOLLHUP | EPOLLERR)))
+			connection->broken = true;
+		connection_settle(connection, PROGRESS_DONE);
+	} else {
+		connection_settle(connection, connection_receive(connection));
+	}
+}
+
+static int connections_ready(sd_event_source *source, int fd, uint32_t events, void *closure)
+{
+	struct server *server = closure;
+
+	server->found_count = epoll_wait(server->epoll, server->found, SERVER_EVENTS, 0);
+	for (int i = 0; i < server->found_count; i++)
+		if (server->found[i].data.ptr)
+			connection_ready(server->found[i].data.ptr, server->found[i].events);
+	server->found_count = 0;
+	return 0;
+}
+
+int connections_open(struct server *server)
+{
+	int result;
+
+	ring_init(&server->parked);
+	ring_init(&server->kept);
+	server->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (server->epoll < 0)
+		return -errno;
+	result = sd_event_add_io(server->event, &server->ready, server->epoll, EPOLLIN,
+				 connections_ready, server);
+	if (result >= 0)
+		result = sd_event_add_time_relative(server->event, &server->timer, CLOCK_MONOTONIC,
+						    0, 0, parked_expire, server);
+	if (result >= 0)
+		result = sd_event_source_set_enabled(server->timer, SD_EVENT_OFF);
+	return result;
+}
+
+void ring_free(struct connection *ring)
+{
+	while (ring->next && ring->next != ring)
+		connection_free(ring->next);
+}
+
+void connections_close(struct server *server)
+{
+	ring_free(&server->parked);
+	ring_free(&server->kept);
+	sd_event_source_disable_unref(server->timer);
+	sd_event_source_disable_unref(server->ready);
+	if (server->epoll >= 0)
+		close(server->epoll);
+}

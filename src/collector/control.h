@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The policy in force: three layers (environment, files, commands), each over the one before,
+ * make the effective policy. A change takes effect whole, or not at all and the answer says so.
+ */
+#ifndef COLLECTOR_CONTROL_H
+#define COLLECTOR_CONTROL_H
+
+#include "collector/collector.h"
+
+/* What the collector's own environment says of the host. -EINVAL with the variable's name. */
+int control_environment(struct collector *collector, char problem[POLICY_PROBLEM]);
+
+/*
+ * Reads the files anew; on failure everything stays as it was, and the reason is kept. Files
+ * that are away, cut, or silent on what they said before are a failure, unless somebody said
+ * that this is wanted.
+ */
+enum reload { RELOAD_WHOLE, RELOAD_LESS };
+int control_reload(struct collector *collector, enum reload how);
+
+/* A command's change of one section, kept over restarts. */
+int control_change(struct collector *collector, const char *section, const char *text,
+		   char problem[POLICY_PROBLEM]);
+int control_tenant_remove(struct collector *collector, const char *name,
+			  char problem[POLICY_PROBLEM]);
+
+/* The tenant of a process by the rules in force. */
+const char *control_tenant_name(const struct collector *collector, const struct subject *subject);
+
+/* ---- last_good.c: the policy files as they were when they were last in force */
+
+#define CONTROL_GOOD "last-good" /* how the name of the copy begins */
+
+/*
+ * What was kept in that directory: until control_reload finds the files in order, it is what they
+ * say. Nothing happens where nothing was kept.
+ */
+void control_recall(struct collector *collector, const char *directory);
+
+/* Keeps what the files say for the next start. */
+void control_keep(struct collector *collector);
+
+/* Replaces a policy that is owned by another. */
+void control_adopt(struct policy **place, struct policy *policy);
+
+/* ---- control_books.c: the policy on the books */
+
+/*
+ * Makes everything that a policy needs on the books and that may fail: after that
+ * control_apply cannot. -errno with a sentence; what was made is taken back by control_discard.
+ */
+int control_prepare(struct collector *collector, const struct policy *policy,
+		    char problem[POLICY_PROBLEM]);
+/* Takes back what was prepared for a policy that was not put into force. */
+void control_discard(struct collector *collector);
+
+/* Puts the effective policy into force: on the books, and in the kernel. */
+void control_apply(struct collector *collector);
+
+/* The number of a tenant; one that could not be made when the policy was put into force is made
+ * now, with its limits. -errno. */
+int control_tenant(struct collector *collector, const char *name);
+/* The number of a device; if it is new, with its limits. */
+unsigned control_device(struct collector *collector, const char *name);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The limits above a lease: those of the policy in six scopes, and those that the process's
+ * environment requested, which may lower them. Grants nothing.
+ */
+#include "collector/grant_parts.h"
+
+const struct level_filter level_filter_all = { true, true };
+const struct level_filter level_filter_policy = { true, false };
+
+struct level_filter level_filter_enforced(const struct books *books, unsigned lease)
+{
+	const struct lease_view *view = &books->view[lease];
+
+	return (struct level_filter){
+		.policy = books->tenant[view->tenant]->table->mode == MODE_ENFORCE,
+		.requested = books->file->member[view->member].own_mode == MODE_ENFORCE,
+	};
+}
+
+/* A requested limit may lower the policy's. One that the library assumed by default gives way to
+ * a limit of the policy. */
+static struct level level_make(enum ledger_scope scope, wide granted, uint64_t policy,
+			       uint64_t requested, bool is_default, struct level_filter filter)
+{
+	struct level level = { scope, granted, filter.policy ? policy : SIZE_UNLIMITED, false };
+
+	if (filter.requested && requested < level.limit &&
+	    !(is_default && policy != SIZE_UNLIMITED)) {
+		level.limit = requested;
+		level.own = true;
+	}
+	return level;
+}
+
+wide levels_member_on_device(const struct books *books, unsigned member, unsigned device,
+			     unsigned kind)
+{
+	wide granted = 0;
+
+	for (uint32_t lease = books->member[member].leases; lease != BOOKS_NOBODY;
+	     lease = books->view[lease].next_of_member)
+		if (books->view[lease].device == device)
+			granted += books->file->lease[lease].granted[kind];
+	return granted;
+}
+
+static struct level level_of_process(const struct books *books, unsigned member, unsigned kind,
+				     struct level_filter filter)
+{
+	const struct book_member *row = &books->file->member[member];
+
+	return level_make(SCOPE_PROCESS, books->member[member].granted[kind],
+			  books->tenant[row->tenant]->process_limit.total[kind],
+			  row->process_limit[kind], row->process_defaults >> kind & 1, filter);
+}
+
+uint64_t grants_member_limit(const struct books *books, unsigned member, unsigned kind)
+{
+	return level_of_process(books, member, kind, level_filter_all).limit;
+}
+
+void levels_above(const struct books *books, unsigned lease, unsigned kind,
+		  struct level_filter filter, struct level ret[LEDGER_SCOPES])
+{
+	const struct book_lease *row = &books->file->lease[lease];
+	const struct book_member *member = &books->file->member[row->member];
+	const struct tenant *tenant = books->tenant[books->view[lease].tenant];
+	const struct owner *host = &books->host;
+	unsigned device = row->device;
+
+	ret[SCOPE_PROCESS] = level_of_process(books, row->member, kind, filter);
+	ret[SCOPE_PROCESS_DEVICE] = level_make(
+		SCOPE_PROCESS_DEVICE, levels_member_on_device(books, row->member, device, kind),
+		tenant->process_limit.device[device][kind], SIZE_UNLIMITED, false, filter);
+	ret[SCOPE_TENANT] = level_make(SCOPE_TENANT, tenant->all.total.granted[kind],
+				       tenant->all.total.limit[kind], SIZE_UNLIMITED, false,
+				       filter);
+	ret[SCOPE_TENANT_DEVICE] =
+		level_make(SCOPE_TENANT_DEVICE, tenant->all.device[device].granted[kind],
+			   tenant->all.device[device].limit[kind], SIZE_UNLIMITED, false, filter);
+	ret[SCOPE_DEVICE] = level_make(SCOPE_DEVICE, host->device[device].granted[kind],
+				       host->device[device].limit[kind], row->device_limit[kind],
+				       false, filter);
+	ret[SCOPE_HOST] = level_make(SCOPE_HOST, host->total.granted[kind], host->total.limit[kind],
+				     member->host_limit[kind], member->host_defaults >> kind & 1,
+				     filter);
+}
+
+bool levels_exceeded(const struct books *books, unsigned lease, unsigned kind)
+{
+	struct level level[LEDGER_SCOPES];
+
+	levels_above(books, lease, kind, level_filter_policy, level);
+	for (int i = 0; i < LEDGER_SCOPES; i++)
+		if (level[i].granted > level[i].limit)
+			return true;
+	return false;
+}
+
+uint64_t level_room(const struct level *level)
+{
+	return level->limit > level->granted ? (uint64_t)(level->limit - level->granted) : 0;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* The kernel's log of the guard: what it refused becomes an event. */
+#include "collector/guard_parts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* Registered processes number what happens to them; of others, what is remembered counts. */
+static uint64_t guard_event_number(struct collector *collector, pid_t pid)
+{
+	const struct proto_event *event = events_first(&collector->events);
+	int member = members_of_pid(&collector->members, pid);
+	uint64_t highest = 0;
+
+	if (member >= 0)
+		return ++collector->books.file->member[member].refusals;
+	for (; event; event = events_next(&collector->events, event))
+		if (event->pid == pid && event->number > highest)
+			highest = event->number;
+	return highest + 1;
+}
+
+static void guard_entry_report(struct collector *collector, const struct guard_entry *entry)
+{
+	static const struct {
+		enum proto_event_type type;
+		const char *text;
+	} rows[] = {
+		[GUARD_REFUSED] = { EVENT_REFUSED, "refused in the kernel" },
+		[GUARD_OVERRUN] = { EVENT_OVERRUN,
+				    "made beyond the limit, in a way that could not be refused" },
+		[GUARD_KILLED] = { EVENT_KILLED,
+				   "killed: it changed a command after the guard had looked at it" },
+		[GUARD_CLOSED_REFUSED] = { EVENT_REFUSED,
+					   "refused in the kernel: the device file is closed, since "
+					   "somebody changed a command on it" },
+		[GUARD_CLOSED_KILLED] = { EVENT_KILLED,
+					  "killed: it used a device file on which its tenant had "
+					  "changed a command" },
+		[GUARD_CROWDED] = { EVENT_REFUSED,
+				    "refused in the kernel: the tenant has its share of the "
+				    "places in the guard's table" },
+	};
+	const struct guards_tenant *tenant = guards_tenant_of_slot(&collector->guards, entry->slot);
+	struct proto_event event = {
+		.pid = (int32_t)entry->pid,
+		.kind = entry->kind,
+		.scope = SCOPE_TENANT,
+		.ring = RING_KERNEL,
+		.used = entry->used,
+		.wanted = entry->amount,
+		.limit = entry->limit,
+	};
+
+	if (entry->event >= sizeof(rows) / sizeof(rows[0]) || entry->kind >= KIND_COUNT)
+		return;
+	event.type = rows[entry->event].type;
+	event.number = guard_event_number(collector, event.pid);
+	snprintf(event.tenant, sizeof(event.tenant), "%s",
+		 tenant && entry->slot ? tenant->name : "");
+	snprintf(event.text, sizeof(event.text), "%s: %s", entry->command, rows[entry->event].text);
+	collector_event(collector, &event);
+}
+
+void guards_listen(struct collector *collector)
+{
+	static struct log_seldom too_fast;
+	struct guards *guards = &collector->guards;
+	struct guard_entry entry;
+	__u64 lost = 0;
+
+	if (!guards->guard.head || !monitor_guard_is_current(&guards->guard, guards->directory))
+		return;
+	while (monitor_guard_log(&guards->guard, &guards->seen, &lost, &entry))
+		guard_entry_report(collector, &entry);
+	if (lost)
+		log_seldom(&collector->log, &too_fast, LOG_WARN,
+			   "%" PRIu64 " refusals of the guard came too fast to be told as events",
+			   (uint64_t)lost);
+}

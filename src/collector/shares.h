@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How many rows of the books a user and a tenant may have: the books have only so many, and there
+ * must always be some left for who comes next.
+ */
+#ifndef COLLECTOR_SHARES_H
+#define COLLECTOR_SHARES_H
+
+#include <sys/types.h>
+
+#include "collector/books.h"
+
+/* Why that user, or that tenant, gets no further row; NULL if it does. */
+const char *share_refuse_member(const struct books *books, uid_t uid, unsigned tenant);
+const char *share_refuse_lease(const struct books *books, uid_t uid, unsigned tenant);
+
+#endif

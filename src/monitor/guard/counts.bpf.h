@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What tenants have: amounts of each kind against their limits, places in the tables, and what
+ * floats. Also the log of what was refused. Knows kinds and slots, and nothing of commands.
+ */
+#ifndef MONITOR_GUARD_COUNTS_BPF_H
+#define MONITOR_GUARD_COUNTS_BPF_H
+
+#include "monitor/guard/state.bpf.h"
+
+enum { ATTEMPTS = 8 }; /* at a counter that others change as well */
+
+/* ---- places in tables */
+
+static __always_inline void table_place_add(struct guard_head *head, struct guard_counts *counts,
+					    enum guard_table table, __s64 amount)
+{
+	ADD(head->taken[table], amount);
+	ADD(counts->taken[table], amount);
+}
+
+/* By its number. */
+static __always_inline void table_place_add_to(__u32 slot, enum guard_table table, __s64 amount)
+{
+	struct guard_head *head = guard_head_find();
+	struct guard_counts *counts = guard_counts_find(slot);
+
+	if (head && counts)
+		table_place_add(head, counts, table, amount);
+}
+
+/* How many places a tenant may have at this moment. */
+static __always_inline __s64 table_place_share(const struct guard_head *head,
+					       enum guard_table table)
+{
+	__u64 most = head->most[table];
+
+	return (__s64)(most - most / GUARD_RESERVE) - *(volatile const __s64 *)&head->taken[table];
+}
+
+/* ---- counting */
+
+static __always_inline void log_note(enum guard_event event, __u32 slot, __u32 kind, __u64 amount,
+				     __u64 used, __u64 limit)
+{
+	struct guard_head *head = guard_head_find();
+	struct guard_entry *entry;
+	__u64 number;
+	__u32 at;
+
+	if (!head)
+		return;
+	number = __sync_fetch_and_add(&head->logged, 1);
+	at = number % GUARD_LOG;
+	entry = bpf_map_lookup_elem(&guard_log, &at);
+	if (!entry)
+		return;
+	__sync_lock_test_and_set(&entry->number, 0);
+	entry->time_ns = bpf_ktime_get_boot_ns();
+	entry->event = event;
+	entry->slot = slot;
+	entry->pid = bpf_get_current_pid_tgid() >> 32;
+	entry->uid = (__u32)bpf_get_current_uid_gid();
+	entry->kind = kind;
+	entry->amount = amount;
+	entry->used = used;
+	entry->limit = limit;
+	bpf_get_current_comm(entry->command, sizeof(entry->command));
+	__sync_lock_test_and_set(&entry->number, number + 1);
+}
+
+/* So much more if it fits. Adding first and taking back what was too much would refuse
+ * others in between. */
+static __always_inline int count_take(__u32 slot, __u32 kind, __u64 amount, __u64 *ret_used,
+				      __u64 *ret_limit)
+{
+	struct guard_counts *counts = guard_counts_find(slot);
+	struct guard_limits *limits = bpf_map_lookup_elem(&guard_limits, &slot);
+	__u64 limit;
+
+	barrier_var(
+		kind); /* checked where it is used: the verifier forgets what was checked before */
+	if (!counts || !limits || kind >= KIND_COUNT || !amount)
+		return 0;
+	limit = *(volatile __u64 *)&limits->limit[kind];
+	if (limit == GUARD_UNLIMITED) { /* nothing to compare with, however many others there are */
+		ADD(counts->used[kind], (__s64)amount);
+		return 0;
+	}
+	for (int i = 0; i < ATTEMPTS; i++) {
+		__s64 used = *(volatile __s64 *)&counts->used[kind];
+		__u64 held = used < 0 ? 0 : (__u64)used;
+
+		*ret_used = held;
+		*ret_limit = limit;
+		if (amount > limit || held > limit - amount)
+			return -EDQUOT;
+		if (__sync_val_compare_and_swap(&counts->used[kind], used, used + (__s64)amount) ==
+		    used)
+			return 0;
+	}
+	/* Too many others: rather refuse one of them than nobody. */
+	if (__sync_fetch_and_add(&counts->used[kind], (__s64)amount) + (__s64)amount <=
+	    (__s64)limit)
+		return 0;
+	ADD(counts->used[kind], -(__s64)amount);
+	return -EDQUOT;
+}
+
+static __always_inline void count_put(__u32 slot, __u32 kind, __s64 amount)
+{
+	struct guard_counts *counts = guard_counts_find(slot);
+
+	barrier_var(kind); /* as in count_take */
+	if (counts && kind < KIND_COUNT)
+		ADD(counts->used[kind], amount);
+}
+
+/* One more place, or -ENOMEM. Between the look and the addition others may be as far: that is
+ * what the reserve is for, and beyond it charges float. */
+static __always_inline int table_place_take(__u32 slot, enum guard_table table, __u32 kind)
+{
+	struct guard_head *head = guard_head_find();
+	struct guard_counts *counts = guard_counts_find(slot);
+	__s64 taken, share;
+
+	if (!head || !counts)
+		return -ENOMEM;
+	taken = *(volatile __s64 *)&counts->taken[table];
+	share = table_place_share(head, table);
+	if (taken < share) {
+		table_place_add(head, counts, table, 1);
+		return 0;
+	}
+	ADD(counts->crowded[table], 1);
+	log_note(GUARD_CROWDED, slot, kind < KIND_COUNT ? kind : 0, 1, (__u64)taken,
+		 share > 0 ? (__u64)share : 0);
+	return -ENOMEM;
+}
+
+/* One of a kind and, of memory regions, its bytes: both, or -EDQUOT and neither. */
+static __always_inline int count_reserve(__u32 slot, __u32 kind, __u64 bytes)
+{
+	struct guard_counts *counts = guard_counts_find(slot);
+	__u64 used = 0, limit = 0, amount = 1;
+	__u32 lacking = kind;
+
+	if (!counts || kind >= KIND_COUNT)
+		return 0;
+	if (kind == KIND_mr_bytes) {
+		amount = bytes;
+		if (!count_take(slot, kind, bytes, &used, &limit))
+			return 0;
+	} else if (!count_take(slot, kind, 1, &used, &limit)) {
+		if (kind != KIND_mr || !count_take(slot, KIND_mr_bytes, bytes, &used, &limit))
+			return 0;
+		count_put(slot, kind, -1);
+		lacking = KIND_mr_bytes;
+		amount = bytes;
+	}
+	if (lacking < KIND_COUNT)
+		ADD(counts->refused[lacking], 1);
+	log_note(GUARD_REFUSED, slot, lacking, amount, used, limit);
+	return -EDQUOT;
+}
+
+static __always_inline void count_unreserve(__u32 slot, __u32 kind, __u64 bytes)
+{
+	if (kind != KIND_mr_bytes)
+		count_put(slot, kind, -1);
+	if (kind == KIND_mr || kind == KIND_mr_bytes)
+		count_put(slot, KIND_mr_bytes, -(__s64)bytes);
+}
+
+/* The same and a place for the charge: 0, EDQUOT or ENOMEM. Looked at by the verifier by itself. */
+__noinline int count_reserve_with_place(__u32 slot, __u32 kind, __u64 bytes)
+{
+	if (count_reserve(slot, kind, bytes))
+		return EDQUOT;
+	if (!table_place_take(slot, GUARD_OBJECTS, kind))
+		return 0;
+	count_unreserve(slot, kind, bytes);
+	return ENOMEM;
+}
+
+/* What is charged, or reserved with a place for its charge. */
+static __always_inline void count_give_back(__u32 slot, __u32 kind, __u64 bytes)
+{
+	count_unreserve(slot, kind, bytes);
+	table_place_add_to(slot, GUARD_OBJECTS, -1);
+}
+
+/* What is charged, and its object not known, or no place in the table for it: it counts until
+ * somebody has looked. */
+static __always_inline void count_set_afloat(__u32 slot, __u32 kind, __u64 bytes)
+{
+	struct guard_counts *counts = guard_counts_find(slot);
+
+	if (!counts || kind >= KIND_COUNT)
+		return;
+	ADD(counts->afloat, 1);
+	if (kind != KIND_mr_bytes)
+		ADD(counts->floating[kind], 1);
+	if (kind == KIND_mr || kind == KIND_mr_bytes)
+		ADD(counts->floating[KIND_mr_bytes], (__s64)bytes);
+}
+
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The look at a command before anybody else reads it: whose it is, what it makes, and whether that
+ * may be. Reserves what it makes, or refuses it.
+ */
+#ifndef MONITOR_GUARD_LOOK_BPF_H
+#define MONITOR_GUARD_LOOK_BPF_H
+
+#include "monitor/guard/closed.bpf.h"
+#include "monitor/guard/commands.bpf.h"
+#include "monitor/guard/tenants.bpf.h"
+
+#include <linux/ptrace.h>
+
+enum { TS_COMPAT = 2 }; /* of a thread: it is in a 32-bit call */
+
+/* A command whose end was not seen. */
+static __always_inline void command_float(const struct guard_command *command)
+{
+	if (command->state >= GUARD_RESERVED)
+		count_set_afloat(command->slot, command->kind, command->bytes);
+}
+
+/* A thread comes with another command. Fills in whose it is; 0: nobody's; -ENOMEM: nobody can
+ * tell. */
+static __always_inline int look_begin(const struct guard_head *head, struct guard_command *last,
+				      struct guard_command *command)
+{
+	__u64 epoch = head->epoch;
+	int slot;
+
+	command->cgroup = bpf_get_current_cgroup_id();
+	command->epoch = epoch;
+	if (last && last->cgroup == command->cgroup && last->epoch == epoch) {
+		slot = (int)last->slot;
+	} else {
+		slot = tenant_of_current(head);
+	}
+	if (last) {
+		command_float(last);
+		last->state = GUARD_IDLE;
+	}
+	command->slot = (__u32)slot;
+	return slot == UNDECIDED ? -ENOMEM : slot != 0;
+}
+
+/* Reserves for a command that was understood, and keeps what was seen of it. */
+static __always_inline int look_admit(struct guard_command *last, struct guard_command *command)
+{
+	__u32 thread = (__u32)bpf_get_current_pid_tgid();
+	int result;
+
+	/* All memory, paged in as it is used, is not registered. */
+	if (command->bytes == ~0ull)
+		command->bytes = 0;
+	command->state = GUARD_LOOKED;
+	command->payer = last ? last->payer : command->slot;
+	if (command->kind < KIND_COUNT) {
+		result = count_reserve_with_place(command->slot, command->kind, command->bytes);
+		if (result)
+			return result == EDQUOT ? -EDQUOT : -ENOMEM;
+		command->state = GUARD_RESERVED;
+	}
+	if (last) {
+		*last = *command;
+		return 0;
+	}
+	result = table_place_take(command->slot, GUARD_RUNNING, command->kind);
+	if (!result) {
+		if (!bpf_map_update_elem(&guard_commands, &thread, command, BPF_ANY))
+			return 0;
+		table_place_add_to(command->slot, GUARD_RUNNING, -1);
+		result = -ENOMEM;
+	}
+	if (command->state == GUARD_RESERVED)
+		count_give_back(command->slot, command->kind, command->bytes);
+	return result;
+}
+
+/* Reads a command: 0; NOT_THERE: the kernel will not be able to read it either; or -errno. */
+enum { NOT_THERE = 1 };
+
+static __always_inline int look_read(struct guard_command *command, int sleeps)
+{
+	struct ib_uverbs_ioctl_hdr header;
+	__u32 length = 0;
+	int result;
+
+	/* Read with patience, it is not there. Read without, nobody knows. */
+	if (user_read(sleeps, &header, sizeof(header), command->argument))
+		return sleeps ? NOT_THERE : -EFAULT;
+	command->key = command_key(header.object_id, header.method_id);
+	if (header.object_id == UVERBS_OBJECT_DEVICE &&
+	    header.method_id == UVERBS_METHOD_INVOKE_WRITE) {
+		result = attributes_read(sleeps, command, &header, 0);
+	} else {
+		command->kind = method_kind(header.object_id, header.method_id, &length);
+		command->destroys = method_destroys(header.object_id, header.method_id);
+		command->drivers = !!((header.object_id | header.method_id) & UVERBS_DRIVER);
+		result = length ? attributes_read(sleeps, command, &header, length) : 0;
+	}
+	if (result != -EFAULT || !sleeps)
+		return result;
+	command->key = 0;
+	command->kind = KIND_COUNT;
+	return 0;
+}
+
+/* Functions of their own: a stack has no room for a command's attributes and for a search. */
+static __noinline int look_read_patiently(struct guard_command *command)
+{
+	return look_read(command, 1);
+}
+
+static __noinline int look_read_at_once(struct guard_command *command)
+{
+	return look_read(command, 0);
+}
+
+static __always_inline int look_at_ioctl(struct file *file, __u64 argument, int sleeps)
+{
+	struct guard_head *head = guard_head_find();
+	struct guard_closed closed = { .slot = GUARD_TENANTS };
+	__u32 thread;
+	struct guard_command command = {
+		.argument = argument, .kind = KIND_COUNT, .old = GUARD_NOT_OLD, .way = GUARD_IOCTL
+	};
+	struct guard_command *last;
+	int result;
+
+	if (!guard_is_armed(head) || !file_is_uverbs(file))
+		return 0;
+	thread = (__u32)bpf_get_current_pid_tgid();
+	last = bpf_map_lookup_elem(&guard_commands, &thread);
+	result = look_begin(head, last, &command);
+	if (result < 0)
+		return result;
+	if (!closed_applies(head, file, command.slot, &closed) && !command.slot)
+		return 0;
+	result = sleeps ? look_read_patiently(&command) : look_read_at_once(&command);
+	if (closed.slot < GUARD_TENANTS && result != NOT_THERE)
+		return closed_refuse(command.slot, closed.slot, closed.kind, command.destroys);
+	if (closed.slot < GUARD_TENANTS)
+		return -EFAULT;
+	return result < 0 ? result : look_admit(last, &command);
+}
+
+/* Where the message lies that the current call writes: in one piece. */
+static __always_inline int look_message_of_call(__u64 *ret_message)
+{
+	enum { WRITE = 1, WRITEV = 20, WRITE_32 = 4, WRITEV_32 = 146 };
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	__u64 call = regs->orig_rax, buffer = regs->rsi, count = regs->rdx, base = 0;
+	__u32 base32 = 0;
+
+	if (task->thread_info.status & TS_COMPAT) {
+		buffer = (__u32)regs->rcx;
+		count = (__u32)regs->rdx;
+		if (call == WRITE_32) {
+			*ret_message = buffer;
+			return 0;
+		}
+		if (call != WRITEV_32 || count != 1)
+			return -EOPNOTSUPP;
+		if (bpf_probe_read_user(&base32, sizeof(base32), (const void *)buffer))
+			return -EFAULT;
+		*ret_message = base32;
+		return 0;
+	}
+	if (call == WRITE) {
+		*ret_message = buffer;
+		return 0;
+	}
+	if (call != WRITEV || count != 1)
+		return -EOPNOTSUPP;
+	if (bpf_probe_read_user(&base, sizeof(base), (const void *)buffer))
+		return -EFAULT;
+	*ret_message = base;
+	return 0;
+}
+
+/* Apart from its caller, whose frame would else be made ready for it each time. */
+static __noinline int look_at_write(struct file *file)
+{
+	struct guard_head *head = guard_head_find();
+	__u32 thread = (__u32)bpf_get_current_pid_tgid();
+	struct guard_command command = { .kind = KIND_COUNT, .way = GUARD_WRITE }, *last;
+	struct guard_closed closed = { .slot = GUARD_TENANTS };
+	struct ib_uverbs_cmd_hdr header;
+	int result;
+
+	if (!guard_is_armed(head))
+		return 0;
+	last = bpf_map_lookup_elem(&guard_commands, &thread);
+	result = look_begin(head, last, &command);
+	if (result < 0)
+		return result;
+	if (!closed_applies(head, file, command.slot, &closed) && !command.slot)
+		return 0;
+	result = look_message_of_call(&command.argument);
+	if (result < 0)
+		return result;
+	if (user_read(0, &header, sizeof(header), command.argument))
+		return -EFAULT;
+	/* The body of an extended command follows a second header, but none that is read is one. */
+	result = write_read(0, &command, header.command, command.argument + sizeof(header));
+	if (closed.slot < GUARD_TENANTS)
+		return closed_refuse(command.slot, closed.slot, closed.kind, command.destroys);
+	return result < 0 ? result : look_admit(last, &command);
+}
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* What /proc says of a process; see process.h. */
+#include "monitor/polling/process.h"
+
+#include <errno.h>
+#include <linux/magic.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+static bool process_read(__u32 pid, const char *name, char *text, size_t size)
+{
+	return file_read_process((pid_t)pid, name, text, size) > 0;
+}
+
+/* When it started; *ret_ended: a zombie without threads, which holds no descriptors. */
+static bool process_start_read(__u32 pid, __u64 *ret_ns, bool *ret_ended)
+{
+	char text[1024], *at;
+	unsigned long long threads = 0, ticks = 0;
+	char state;
+
+	if (!process_read(pid, "stat", text, sizeof(text)))
+		return false;
+	at = strrchr(text, ')'); /* the name before it may hold anything */
+	if (!at || at[1] != ' ')
+		return false;
+	state = at[2];
+	at += 3;
+	for (unsigned field = 4; field <= 22; field++) {
+		ticks = strtoull(at, &at, 10);
+		if (field == 20)
+			threads = ticks;
+	}
+	*ret_ns = ticks * (1000000000 / (__u64)sysconf(_SC_CLK_TCK));
+	*ret_ended = (state == 'Z' || state == 'X') && threads <= 1;
+	return *at == ' ';
+}
+
+static __u32 process_status_number(const char *text, const char *label, __u32 otherwise)
+{
+	const char *line = strstr(text, label);
+
+	return line ? (__u32)strtoul(line + strlen(label), NULL, 10) : otherwise;
+}
+
+/* The process that a thread belongs to. False: it has just ended, or is hidden from us. */
+bool process_of(__u32 task, struct process *ret_process)
+{
+	char text[8192];
+	bool ended;
+
+	*ret_process = (struct process){ .pid = task, .uid = (__u32)-1 };
+	if (!process_read(task, "status", text, sizeof(text)))
+		return false;
+	ret_process->pid = process_status_number(text, "\nTgid:", task);
+	ret_process->uid = process_status_number(text, "\nUid:", (__u32)-1);
+	return process_start_read(ret_process->pid, &ret_process->start_ns, &ended);
+}
+
+bool process_has_ended(__u32 pid, __u64 start_ns)
+{
+	__u64 start;
+	bool ended;
+
+	if (kill((pid_t)pid, 0) && errno == ESRCH)
+		return true;
+	if (!start_ns || !process_start_read(pid, &start, &ended))
+		return false;
+	return ended || start != start_ns;
+}
+
+/* The inode of its group in the second version's hierarchy; 0 where that cannot be told. */
+__u64 process_cgroup(__u32 pid)
+{
+	static const char *const mounts[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
+	char text[8192], path[sizeof(text) + 32], *line, *end;
+	struct statfs where;
+	struct stat group;
+
+	if (!process_read(pid, "cgroup", text, sizeof(text)))
+		return 0;
+	line = !strncmp(text, "0::", 3) ? text : strstr(text, "\n0::");
+	if (!line)
+		return 0;
+	line = strchr(line, '/');
+	if (!line)
+		return 0;
+	end = strchrnul(line, '\n');
+	*end = '\0';
+	if (!strncmp(line, "/..", 3)) /* outside of what our namespace shows */
+		return 0;
+	for (unsigned i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++) {
+		snprintf(path, sizeof(path), "%s%s", mounts[i], line);
+		if (!statfs(path, &where) && where.f_type == CGROUP2_SUPER_MAGIC &&
+		    !stat(path, &group))
+			return group.st_ino;
+	}
+	return 0;
+}
+
+void process_command(__u32 pid, char *ret_command, size_t size)
+{
+	if (!pid || !process_read(pid, "comm", ret_command, size))
+		ret_command[0] = '\0';
+	*strchrnul(ret_command, '\n') = '\0';
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The conditions of match lines as text: the types of their values, and the table;
+ * see conditions.h. Whether a process meets one is known to match.c.
+ */
+#include "policy/conditions.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <string.h>
+
+#include "policy/problem.h"
+
+#define DIGITS "0123456789"
+
+/* ---- names of users and groups */
+
+typedef int id_find(const char *name, uint32_t *ret_id);
+
+static int user_find(const char *name, uint32_t *ret_id)
+{
+	const struct passwd *user;
+
+	errno = 0;
+	user = getpwnam(name);
+	if (!user)
+		return errno ? -errno : -ENOENT;
+	*ret_id = user->pw_uid;
+	return 0;
+}
+
+static int group_find(const char *name, uint32_t *ret_id)
+{
+	const struct group *group;
+
+	errno = 0;
+	group = getgrnam(name);
+	if (!group)
+		return errno ? -errno : -ENOENT;
+	*ret_id = group->gr_gid;
+	return 0;
+}
+
+static int id_resolve(const struct policy_source *source, const char *what, id_find *find,
+		      const char *name, uint32_t *ret_id)
+{
+	const char *who = find == user_find ? "user" : "group";
+	int result = find(name, ret_id);
+
+	if (result == 0)
+		return 0;
+	if (result == -ENOENT || result == -ESRCH)
+		return policy_fail(source, -EINVAL,
+				   "%s: unknown %s " POLICY_WORD ": expected a %s of this host",
+				   what, who, name, who);
+	return policy_fail(source, result, "%s: cannot look up the %s " POLICY_WORD ": %s", what,
+			   who, name, strerror(-result));
+}
+
+int policy_group_resolve(const struct policy_source *source, const char *what, const char *name,
+			 uint32_t *ret_id)
+{
+	return id_resolve(source, what, group_find, name, ret_id);
+}
+
+/* ---- ids: numbers, ranges, names */
+
+static int id_parse(const char *text, size_t length, uint32_t *ret_id)
+{
+	uint64_t number;
+
+	/* The last one is what the kernel says for "no id". */
+	if (size_parse(text, length, 1, false, &number) < 0 || number >= UINT32_MAX)
+		return -EINVAL;
+	*ret_id = (uint32_t)number;
+	return 0;
+}
+
+static int id_range_parse(const char *text, struct policy_range *ret_range)
+{
+	const char *dash = strchrnul(text, '-');
+
+	if (id_parse(text, (size_t)(dash - text), &ret_range->first) < 0)
+		return -EINVAL;
+	ret_range->last = ret_range->first;
+	if (*dash && id_parse(dash + 1, strlen(dash + 1), &ret_range->last) < 0)
+		return -EINVAL;
+	return ret_range->first <= ret_range->last ? 0 : -EINVAL;
+}
+
+static int ids_parse(const struct policy_source *source, const struct policy_condition *condition,
+		     char *text, id_find *find, struct policy_ids *ids)
+{
+	struct policy_range range = { 0, 0 };
+	char *entry;
+	int result;
+
+	while ((entry = strsep(&text, ","))) {
+		if (ids->count == POLICY_IDS)
+			return policy_fail(source, -EINVAL,
+					   "%s: more than %d entries: expected ranges such as "
+					   "1000-1099, or another match line",
+					   condition->name, POLICY_IDS);
+		if (entry[strspn(entry, DIGITS "-")] == '\0') {
+			if (id_range_parse(entry, &range) < 0)
+				return policy_fail(source, -EINVAL,
+						   "%s: invalid value " POLICY_WORD ": expected %s",
+						   condition->name, entry,
+						   condition->type->expected);
+		} else {
+			result = id_resolve(source, condition->name, find, entry, &range.first);
+			if (result < 0)
+				return result;
+			range.last = range.first;
+		}
+		ids->range[ids->count++] = range;
+	}
+	return 0;
+}
+
+static int users_parse(const struct policy_source *source, const struct policy_condition *condition,
+		       char *text, void *ret_field)
+{
+	return ids_parse(source, condition, text, user_find, ret_field);
+}
+
+static int groups_parse(const struct policy_source *source,
+			const struct policy_condition *condition, char *text, void *ret_field)
+{
+	return ids_parse(source, condition, text, group_find, ret_field);
+}
+
+static void ids_print(FILE *file, const void *field)
+{
+	const struct policy_ids *ids = field;
+
+	for (unsigned i = 0; i < ids->count; i++) {
+		fprintf(file, "%s%" PRIu32, i ? "," : "", ids->range[i].first);
+		if (ids->range[i].last != ids->range[i].first)
+			fprintf(file, "-%" PRIu32, ids->range[i].last);
+	}
+}
+
+static bool ids_are_set(const void *field)
+{
+	return ((const struct policy_ids *)field)->count > 0;
+}
+
+static bool ids_are_same(const void *a, const void *b)
+{
+	const struct policy_ids *one = a, *other = b;
+
+	return one->count == other->count &&
+	       !memcmp(one->range, other->range, one->count * sizeof(one->range[0]));
+}
+
+/* ---- patterns */
+
+static int pattern_parse(const struct policy_source *source,
+			 const struct policy_condition *condition, char *text, void *ret_field)
+{
+	if (strlen(text) >= condition->size)
+		return policy_fail(source, -EINVAL,
+				   "%s: value too long: expected at most %zu bytes",
+				   condition->name, condition->size - 1);
+	if (!*text)
+		return policy_fail(source, -EINVAL,
+				   "%s: missing value: expected a pattern; * stands for any",
+				   condition->name);
+	strcpy(ret_field, text);
+	return 0;
+}
+
+static int path_pattern_parse(const struct policy_source *source,
+			      const struct policy_condition *condition, char *text, void *ret_field)
+{
+	if (*text && !strchr("/*?[", text[0]))
+		return policy_fail(source, -EINVAL,
+				   "%s: invalid value " POLICY_WORD ": expected %s",
+				   condition->name, text, condition->type->expected);
+	return pattern_parse(source, condition, text, ret_field);
+}
+
+static void pattern_print(FILE *file, const void *field)
+{
+	fputs(field, file);
+}
+
+static bool pattern_is_set(const void *field)
+{
+	return *(const char *)field != '\0';
+}
+
+static bool pattern_is_same(const void *a, const void *b)
+{
+	return !strcmp(a, b);
+}
+
+/* ---- the tables */
+
+#define IDS_EXPECTED "a number below 4294967295, a range such as 1000-1099, or the name of a "
+
+static const struct policy_condition_type type_users = {
+	.expected = IDS_EXPECTED "user",
+	.parse = users_parse,
+	.print = ids_print,
+	.is_set = ids_are_set,
+	.is_same = ids_are_same,
+};
+
+static const struct policy_condition_type type_groups = {
+	.expected = IDS_EXPECTED "group",
+	.parse = groups_parse,
+	.print = ids_print,
+	.is_set = ids_are_set,
+	.is_same = ids_are_same,
+};
+
+static const struct policy_condition_type type_path = {
+	.expected = "a pattern of paths that begin with /",
+	.parse = path_pattern_parse,
+	.print = pattern_print,
+	.is_set = pattern_is_set,
+	.is_same = pattern_is_same,
+};
+
+static const struct policy_condition_type type_label = {
+	.expected = "a pattern",
+	.parse = pattern_parse,
+	.print = pattern_print,
+	.is_set = pattern_is_set,
+	.is_same = pattern_is_same,
+};
+#define type_short_label type_label
+
+const struct policy_condition policy_conditions[POLICY_CONDITIONS] = {
+#define CONDITION(name, type, in_kernel, help)                                                     \
+	{ #name,                                                                                   \
+	  &type_##type,                                                                            \
+	  in_kernel,                                                                               \
+	  help,                                                                                    \
+	  offsetof(struct policy_rule, name),                                                      \
+	  sizeof(((struct policy_rule *)0)->name),                                                 \
+	  policy_meets_##name },
+#include "policy/conditions.def"
+#undef CONDITION
+};
+
+const void *policy_condition_get(const struct policy_condition *condition,
+				 const struct policy_rule *rule)
+{
+	const void *field = (const char *)rule + condition->offset;
+
+	return condition->type->is_set(field) ? field : NULL;
+}
+
+static const struct policy_condition *condition_find(const char *name)
+{
+	for (int i = 0; i < POLICY_CONDITIONS; i++)
+		if (!strcmp(policy_conditions[i].name, name))
+			return &policy_conditions[i];
+	return NULL;
+}
+
+static int condition_fail(const struct policy_source *source, const char *name)
+{
+	char names[256] = "", word[POLICY_NAME];
+
+	for (unsigned i = 0; i < POLICY_CONDITIONS; i++) {
+		snprintf(word, sizeof(word), "%s=", policy_conditions[i].name);
+		policy_list_add(names, sizeof(names), i, POLICY_CONDITIONS, word);
+	}
+	return policy_fail(source, -EINVAL,
+			   "match: unknown condition " POLICY_WORD
+			   ": expected %s, each followed by its value without blanks",
+			   name, names);
+}
+
+int policy_condition_parse(const struct policy_source *source, char *text, struct policy_rule *rule)
+{
+	char *value = strchr(text, '=');
+	const struct policy_condition *condition;
+
+	if (value)
+		*value++ = '\0';
+	condition = condition_find(text);
+	if (!condition || !value)
+		return condition_fail(source, text);
+	if (policy_condition_get(condition, rule))
+		return policy_fail(source, -EINVAL,
+				   "match: repeated condition %s=: expected once in a line",
+				   condition->name);
+	return condition->type->parse(source, condition, value, (char *)rule + condition->offset);
+}
+
+bool policy_rule_is_same(const struct policy_rule *a, const struct policy_rule *b)
+{
+	for (int i = 0; i < POLICY_CONDITIONS; i++) {
+		size_t offset = policy_conditions[i].offset;
+
+		if (!policy_conditions[i].type->is_same((const char *)a + offset,
+							(const char *)b + offset))
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Matching: which rule of a policy a process meets first, and for each row of
+ * conditions.def whether a process meets the condition.
+ */
+#include <fnmatch.h>
+#include <string.h>
+
+#include "policy/conditions.h"
+#include "policy/policy.h"
+
+static bool ids_have(const struct policy_ids *ids, uint32_t id)
+{
+	for (unsigned i = 0; i < ids->count; i++)
+		if (ids->range[i].first <= id && id <= ids->range[i].last)
+			return true;
+	return false;
+}
+
+/* A path is compared as it stands: systemd's names have backslashes in them. */
+static bool pattern_fits(const char *pattern, const char *text)
+{
+	return fnmatch(pattern, text, FNM_NOESCAPE) == 0;
+}
+
+/* A process without a label meets no pattern of labels, not even "*". */
+static bool pattern_fits_label(const char *pattern, const char *label)
+{
+	return label[0] && pattern_fits(pattern, label);
+}
+
+/* ---- the conditions */
+
+bool policy_meets_uid(const void *field, const struct policy_facts *facts)
+{
+	return ids_have(field, facts->subject->uid);
+}
+
+bool policy_meets_gid(const void *field, const struct policy_facts *facts)
+{
+	const struct policy_subject *subject = facts->subject;
+	bool met = ids_have(field, subject->gid);
+
+	for (unsigned i = 0; i < subject->groups && !met; i++)
+		met = ids_have(field, subject->group[i]);
+	return met;
+}
+
+bool policy_meets_cgroup(const void *field, const struct policy_facts *facts)
+{
+	return pattern_fits(field, facts->cgroup);
+}
+
+bool policy_meets_container(const void *field, const struct policy_facts *facts)
+{
+	return pattern_fits_label(field, facts->container);
+}
+
+bool policy_meets_job(const void *field, const struct policy_facts *facts)
+{
+	return pattern_fits_label(field, facts->job);
+}
+
+/* ---- rules */
+
+static bool rule_is_met(const struct policy_rule *rule, const struct policy_facts *facts)
+{
+	for (int i = 0; i < POLICY_CONDITIONS; i++) {
+		const void *field = policy_condition_get(&policy_conditions[i], rule);
+
+		if (field && !policy_conditions[i].is_met(field, facts))
+			return false;
+	}
+	return true;
+}
+
+const struct policy_rule *policy_match(const struct policy *policy,
+				       const struct policy_subject *subject)
+{
+	struct policy_facts facts = { .subject = subject,
+				      .cgroup = subject->cgroup ? subject->cgroup : "" };
+
+	policy_labels(subject->rooted ? subject->rooted : facts.cgroup, facts.container, facts.job);
+	for (const struct policy_rule *rule = policy->rules; rule; rule = rule->next)
+		if (rule_is_met(rule, &facts))
+			return rule;
+	return NULL;
+}
+
+bool policy_rule_in_kernel(const struct policy_rule *rule)
+{
+	bool any = false;
+
+	for (int i = 0; i < POLICY_CONDITIONS; i++) {
+		if (!policy_condition_get(&policy_conditions[i], rule))
+			continue;
+		if (!policy_conditions[i].in_kernel)
+			return false;
+		any = true;
+	}
+	return any;
+}

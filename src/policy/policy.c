@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The model of a policy: its life, its tenants and rules, and which values are in
+ * force for a tenant; see policy.h.
+ */
+#include "policy/policy.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy/conditions.h"
+#include "policy/keys.h"
+#include "policy/limits.h"
+
+const char *const policy_mode_names[POLICY_MODE_UNSET] = { "enforce", "warn", "audit" };
+const char *const policy_switch_names[POLICY_SWITCH_UNSET] = { "off", "on" };
+
+static void tenant_init(struct policy_tenant *tenant, const char *name)
+{
+	snprintf(tenant->name, sizeof(tenant->name), "%s", name);
+	policy_keys_unset(POLICY_OF_TENANT, tenant);
+}
+
+struct policy_tenant *policy_tenant_find(const struct policy *policy, const char *name)
+{
+	struct policy_tenant *tenant = policy->tenants;
+
+	while (tenant && strcmp(tenant->name, name))
+		tenant = tenant->next;
+	return tenant;
+}
+
+int policy_tenant_add(struct policy *policy, const char *name, bool runtime,
+		      struct policy_tenant **ret_tenant)
+{
+	struct policy_tenant **end = &policy->tenants;
+	unsigned tenants = 0;
+
+	for (; *end && strcmp((*end)->name, name); end = &(*end)->next)
+		tenants++;
+	if (!*end) {
+		if (tenants == POLICY_TENANTS)
+			return -E2BIG;
+		*end = calloc(1, sizeof(**end));
+		if (!*end)
+			return -ENOMEM;
+		tenant_init(*end, name);
+		(*end)->runtime = runtime;
+	}
+	*ret_tenant = *end;
+	return 0;
+}
+
+int policy_rule_add(struct policy *policy, struct policy_tenant *tenant,
+		    const struct policy_rule *rule)
+{
+	struct policy_rule **end = &policy->rules, *added;
+	unsigned rules = 0;
+
+	for (; *end; end = &(*end)->next, rules++)
+		if ((*end)->tenant == tenant && policy_rule_is_same(*end, rule))
+			return 0;
+	if (rules == POLICY_RULES)
+		return -E2BIG;
+	added = malloc(sizeof(*added));
+	if (!added)
+		return -ENOMEM;
+	*added = *rule;
+	added->tenant = tenant;
+	added->next = NULL;
+	*end = added;
+	return 0;
+}
+
+void policy_rules_drop(struct policy *policy, const struct policy_tenant *tenant)
+{
+	struct policy_rule **at = &policy->rules;
+
+	while (*at) {
+		struct policy_rule *rule = *at;
+
+		if (rule->tenant == tenant) {
+			*at = rule->next;
+			free(rule);
+		} else {
+			at = &rule->next;
+		}
+	}
+}
+
+struct policy *policy_new(void)
+{
+	struct policy *policy = calloc(1, sizeof(*policy));
+
+	if (policy) {
+		policy_keys_unset(POLICY_OF_POLICY, policy);
+		tenant_init(&policy->fallback, "default");
+	}
+	return policy;
+}
+
+void policy_free(struct policy *policy)
+{
+	if (!policy)
+		return;
+	while (policy->rules) {
+		struct policy_rule *rule = policy->rules;
+
+		policy->rules = rule->next;
+		free(rule);
+	}
+	while (policy->tenants) {
+		struct policy_tenant *tenant = policy->tenants;
+
+		policy->tenants = tenant->next;
+		policy_keys_release(POLICY_OF_TENANT, tenant);
+		free(tenant);
+	}
+	policy_keys_release(POLICY_OF_TENANT, &policy->fallback);
+	policy_keys_release(POLICY_OF_POLICY, policy);
+	free(policy);
+}
+
+int policy_remove_tenant(struct policy *policy, const char *name)
+{
+	struct policy_tenant **at = &policy->tenants, *tenant;
+
+	while (*at && strcmp((*at)->name, name))
+		at = &(*at)->next;
+	tenant = *at;
+	if (!tenant)
+		return -ENOENT;
+	policy_rules_drop(policy, tenant);
+	*at = tenant->next;
+	policy_keys_release(POLICY_OF_TENANT, tenant);
+	free(tenant);
+	return 0;
+}
+
+/* ---- values in force */
+
+/* The tenant's value of a key with one value, or that of [default], or the initial one. */
+static const void *tenant_value(const struct policy *policy, const struct policy_tenant *tenant,
+				enum policy_key_number number)
+{
+	const struct policy_key *key = &policy_keys[number];
+	const void *value = tenant ? policy_key_get(key, tenant, NULL) : NULL;
+
+	if (!value)
+		value = policy_key_get(key, &policy->fallback, NULL);
+	return value ? value : key->initial;
+}
+
+enum policy_mode policy_tenant_mode(const struct policy *policy, const struct policy_tenant *tenant)
+{
+	return *(const enum policy_mode *)tenant_value(policy, tenant, POLICY_KEY_mode);
+}
+
+bool policy_tenant_guard(const struct policy *policy, const struct policy_tenant *tenant)
+{
+	return *(const enum policy_switch *)tenant_value(policy, tenant, POLICY_KEY_guard) ==
+	       POLICY_ON;
+}
+
+bool policy_guard_writes(const struct policy *policy)
+{
+	const struct policy_key *key = &policy_keys[POLICY_KEY_guard_writes];
+	const enum policy_switch *value = policy_key_get(key, policy, NULL);
+
+	return *(value ? value : (const enum policy_switch *)key->initial) == POLICY_ON;
+}
+
+/* The same for a key that has amounts for each kind. */
+static uint64_t tenant_amount(const struct policy *policy, const struct policy_tenant *tenant,
+			      enum policy_key_number number, const char *device, enum kind kind)
+{
+	const struct policy_tenant *const layers[] = { tenant, &policy->fallback };
+	const struct policy_key *key = &policy_keys[number];
+
+	for (int i = 0; i < 2; i++) {
+		const char *structure = (const char *)layers[i];
+		const uint64_t *amount = NULL;
+
+		if (structure)
+			amount = policy_limits_find((const void *)(structure + key->offset), device,
+						    kind);
+		if (amount && *amount != POLICY_UNSET)
+			return *amount;
+	}
+	return *(const uint64_t *)key->initial;
+}
+
+uint64_t policy_tenant_limit(const struct policy *policy, const struct policy_tenant *tenant,
+			     bool of_each_process, const char *device, enum kind kind)
+{
+	return tenant_amount(policy, tenant, of_each_process ? POLICY_KEY_process : POLICY_KEY_all,
+			     device, kind);
+}

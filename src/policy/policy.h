@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The policy as files say it: limits of the host, of tenants and of each of a
+ * tenant's processes, in total and per device; which processes belong to which
+ * tenant; and where the collector finds its things. The fields of keys and of
+ * conditions come from keys.def and conditions.def. Reading a policy changes
+ * nothing else. Knows neither sockets nor leases.
+ */
+#ifndef POLICY_POLICY_H
+#define POLICY_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/size.h"
+#include "ledger/ledger.h"
+
+#define POLICY_DEFAULT_FILE "/etc/rdma_intercept/policy.conf"
+
+/* A limit that the policy does not set; "unlimited" (SIZE_UNLIMITED) is a value that it may set. */
+#define POLICY_UNSET (SIZE_UNLIMITED - 1)
+
+enum {
+	POLICY_NAME = 64,
+	POLICY_PATH = 256,
+	POLICY_SOCKET = 108, /* a path that a socket can have */
+	POLICY_PROBLEM = 512,
+	POLICY_IDS = 16, /* entries of one uid= or gid= */
+	POLICY_TENANTS = 1024,
+	POLICY_RULES = 4096,
+	POLICY_DEVICES = LEDGER_DEVICES - 1, /* of one owner; the nameless one has no limits */
+	POLICY_FILE_MOST = 1 << 20,	     /* bytes of one file */
+};
+
+enum policy_mode { POLICY_ENFORCE, POLICY_WARN, POLICY_AUDIT, POLICY_MODE_UNSET };
+
+extern const char *const policy_mode_names[POLICY_MODE_UNSET];
+
+enum policy_switch { POLICY_OFF, POLICY_ON, POLICY_SWITCH_UNSET };
+
+extern const char *const policy_switch_names[POLICY_SWITCH_UNSET];
+
+/* Amounts of each kind, in total and on single devices. */
+struct policy_limits {
+	uint64_t total[KIND_COUNT];
+	unsigned devices;
+	struct policy_device {
+		char name[LEDGER_DEVICE_NAME];
+		uint64_t limit[KIND_COUNT];
+	} * device;
+};
+
+/* A group's number is looked up once, since that may ask the network. */
+struct policy_group {
+	char name[POLICY_NAME];
+	uint32_t gid;
+};
+
+/* One value of a type of keys.def, and the field that a key of it has. */
+#define POLICY_VALUE_mode(name) enum policy_mode name
+#define POLICY_VALUE_switch(name) enum policy_switch name
+#define POLICY_VALUE_path(name) char name[POLICY_PATH]
+#define POLICY_VALUE_socket_path(name) char name[POLICY_SOCKET]
+#define POLICY_VALUE_group(name) struct policy_group name
+#define POLICY_VALUE_amounts(name) uint64_t name
+
+#define POLICY_FIELD_mode(name) POLICY_VALUE_mode(name)
+#define POLICY_FIELD_switch(name) POLICY_VALUE_switch(name)
+#define POLICY_FIELD_path(name) POLICY_VALUE_path(name)
+#define POLICY_FIELD_socket_path(name) POLICY_VALUE_socket_path(name)
+#define POLICY_FIELD_group(name) POLICY_VALUE_group(name)
+#define POLICY_FIELD_amounts(name) struct policy_limits name
+
+/* User or group ids; none = any. */
+struct policy_ids {
+	unsigned count;
+	struct policy_range {
+		uint32_t first, last;
+	} range[POLICY_IDS];
+};
+
+/* The field that a rule has for a condition of a type of conditions.def. */
+#define POLICY_CONDITION_users(name) struct policy_ids name
+#define POLICY_CONDITION_groups(name) struct policy_ids name
+#define POLICY_CONDITION_path(name) char name[POLICY_PATH]
+#define POLICY_CONDITION_label(name) char name[POLICY_PATH]
+#define POLICY_CONDITION_short_label(name) char name[POLICY_NAME]
+
+/* One line "match = ...": all its conditions must hold. Those that it does not have are 0. */
+struct policy_rule {
+	struct policy_rule *next; /* in the order of files and lines, over all tenants */
+	struct policy_tenant *tenant;
+	char source[POLICY_PATH]; /* "FILE:LINE: match = ...", or "command: match = ..." */
+#define CONDITION(name, type, in_kernel, help) POLICY_CONDITION_##type(name);
+#include "policy/conditions.def"
+#undef CONDITION
+};
+
+struct policy_tenant {
+	struct policy_tenant *next; /* in the order of first mention */
+	char name[POLICY_NAME];
+	bool runtime; /* named by a command, not by a file */
+#define KEY_TENANT(field, name, type, initial, help) POLICY_FIELD_##type(field);
+#include "policy/keys.def"
+};
+
+struct policy {
+#define KEY_COLLECTOR(field, name, type, initial, help) POLICY_FIELD_##type(field);
+#define KEY_HOST(field, name, type, initial, help) POLICY_FIELD_##type(field);
+#include "policy/keys.def"
+	struct policy_tenant fallback; /* [default]: for what a tenant does not set */
+	struct policy_tenant *tenants;
+	struct policy_rule *rules;
+	char file[POLICY_PATH];	    /* that policy_read was given; "" = none was read */
+	char cut[POLICY_PATH + 16]; /* "FILE:LINE" of a last line that has no end; "" = none */
+};
+
+/* What the kernel says of a process. */
+struct policy_subject {
+	uid_t uid;
+	gid_t gid;
+	unsigned groups; /* supplementary */
+	const gid_t *group;
+	const char *cgroup; /* in the unified hierarchy, or the first of a v1 one; NULL = unknown */
+	/* The beginning of it whose names only root can have given, for labels; NULL = all of it. */
+	const char *rooted;
+};
+
+struct policy *policy_new(void);
+void policy_free(struct policy *policy);
+
+/*
+ * Adds what a file says, and then the files tenants.d/?*.conf beside it in the order of
+ * their names. 0; -ENOENT when the file does not exist (nothing was added); -EINVAL or
+ * another -errno. On failure "FILE:LINE: reason" or "FILE: reason" is in problem and the
+ * policy holds a part of what was read: read into a new one, and free it then.
+ */
+int policy_read(struct policy *policy, const char *path, char problem[POLICY_PROBLEM]);
+
+/* One file only: no tenants.d beside it. `runtime` marks the tenants it adds. */
+int policy_read_file(struct policy *policy, const char *path, bool runtime,
+		     char problem[POLICY_PROBLEM]);
+
+/*
+ * Lines of one section ("host", "default", "tenant NAME") as a command gives them. They go
+ * over earlier values, match lines are added; the value "unset" unsets a key, "match = unset"
+ * takes out all of the tenant's rules. A tenant that does not exist is made, also by no lines
+ * at all. All or nothing: on failure the policy is as before, and the reason is in problem. On
+ * success pointers into the policy are void.
+ */
+int policy_change(struct policy *policy, const char *section, const char *text,
+		  char problem[POLICY_PROBLEM]);
+
+/*
+ * Whether the policy lacks something that an earlier one has: a tenant, a key that is set, or
+ * match lines of a tenant. The first such thing is in problem. [collector] is not compared.
+ */
+bool policy_lacks(const struct policy *policy, const struct policy *earlier,
+		  char problem[POLICY_PROBLEM]);
+
+/* Takes a tenant out, with its rules; -ENOENT. */
+int policy_remove_tenant(struct policy *policy, const char *name);
+
+/*
+ * base, and over it what `over` says (NULL: nothing, so this copies). Rules of base go
+ * first, and its file is named if it has one.
+ * A new policy; NULL with errno ENOMEM, or E2BIG when both together name too much.
+ */
+struct policy *policy_merge(const struct policy *base, const struct policy *over);
+
+/* Writes it as a file that policy_read_file reads back the same; atomically, mode 0600.
+ * -errno; -EFBIG for one that would be too large to be read. */
+int policy_write(const struct policy *policy, const char *path);
+
+/* The first rule that a process meets, or NULL: it belongs to the tenant "default", which a
+ * policy may name like any other. */
+const struct policy_rule *policy_match(const struct policy *policy,
+				       const struct policy_subject *subject);
+
+/* Whether the guard can hold the rule in the kernel: it has only conditions of which
+ * conditions.def says so. */
+bool policy_rule_in_kernel(const struct policy_rule *rule);
+
+/* Container and job as the cgroup's path tells them; "" if it tells none. */
+void policy_labels(const char *cgroup, char ret_container[2 * POLICY_NAME],
+		   char ret_job[POLICY_NAME]);
+
+struct policy_tenant *policy_tenant_find(const struct policy *policy, const char *name);
+
+/* The limit in force: as set, or SIZE_UNLIMITED. device NULL: in total. */
+uint64_t policy_limit(const struct policy_limits *limits, const char *device, enum kind kind);
+
+/* The same for a tenant (NULL: one that no policy names), with [default] behind it. */
+uint64_t policy_tenant_limit(const struct policy *policy, const struct policy_tenant *tenant,
+			     bool of_each_process, const char *device, enum kind kind);
+enum policy_mode policy_tenant_mode(const struct policy *policy,
+				    const struct policy_tenant *tenant);
+bool policy_tenant_guard(const struct policy *policy, const struct policy_tenant *tenant);
+bool policy_guard_writes(const struct policy *policy);
+
+/*
+ * Filling a policy, as the reader of files does. -ENOMEM; -E2BIG past the bounds above.
+ * The limit POLICY_UNSET unsets. A rule that its tenant has already
+ * is not added again: whoever meets it has met the first one.
+ */
+int policy_limit_set(struct policy_limits *limits, const char *device, enum kind kind,
+		     uint64_t value);
+int policy_tenant_add(struct policy *policy, const char *name, bool runtime,
+		      struct policy_tenant **ret_tenant);
+int policy_rule_add(struct policy *policy, struct policy_tenant *tenant,
+		    const struct policy_rule *rule);
+void policy_rules_drop(struct policy *policy, const struct policy_tenant *tenant);
+
+#endif

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The reader of a policy's text: sections, lines of files, lines of commands. What may
+ * stand there is known to keys.def and conditions.def. The reader of lines is our own
+ * because libinih cuts names after 49 and lines after 199 bytes without a word, and
+ * process.device.NAME.KIND is longer than that.
+ */
+#include "policy/reader.h"
+
+#include <errno.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy/conditions.h"
+#include "policy/keys.h"
+
+#define BLANKS " \t"
+
+struct reader {
+	struct policy *policy;
+	struct policy_source source;
+	bool runtime;
+	const struct policy_section *section; /* NULL: before the first one */
+	struct policy_tenant *owner; /* whose section it is; NULL: of the host or collector */
+	void *settings;		     /* a tree of struct setting */
+};
+
+static char *blanks_skip(char *text)
+{
+	return text + strspn(text, BLANKS);
+}
+
+/* Cuts blanks at both ends. */
+static char *blanks_cut(char *text)
+{
+	size_t length;
+
+	text = blanks_skip(text);
+	length = strlen(text);
+	while (length > 0 && strchr(BLANKS, text[length - 1]))
+		length--;
+	text[length] = '\0';
+	return text;
+}
+
+/* ---- once only: which keys a text has set so far */
+
+struct setting {
+	const struct policy_section *section;
+	const struct policy_tenant *owner;
+	const char *key;
+	unsigned line;
+};
+
+static int setting_compare(const void *left, const void *right)
+{
+	const struct setting *a = left, *b = right;
+
+	if (a->section != b->section)
+		return a->section < b->section ? -1 : 1;
+	if (a->owner != b->owner)
+		return (uintptr_t)a->owner < (uintptr_t)b->owner ? -1 : 1;
+	return strcmp(a->key, b->key);
+}
+
+static int setting_add(struct reader *reader, const char *key)
+{
+	struct setting *setting = malloc(sizeof(*setting)), **stored;
+
+	if (!setting)
+		return policy_fail_errno(&reader->source, -ENOMEM);
+	*setting = (struct setting){ reader->section, reader->owner, key, reader->source.line };
+	stored = tsearch(setting, &reader->settings, setting_compare);
+	if (stored && *stored == setting)
+		return 0;
+	free(setting);
+	if (!stored)
+		return policy_fail_errno(&reader->source, -ENOMEM);
+	return policy_fail(&reader->source, -EINVAL,
+			   "%s: set already in line %u: expected once in a section", key,
+			   (*stored)->line);
+}
+
+/* ---- KEY = VALUE */
+
+static bool value_is_unset(const struct reader *reader, const char *value)
+{
+	return !reader->source.file && !strcmp(value, "unset");
+}
+
+static void rule_source_print(const struct policy_source *source, const char *value,
+			      char ret_source[POLICY_PATH])
+{
+	int length;
+
+	if (source->file)
+		length = snprintf(ret_source, POLICY_PATH, "%s:%u: ", source->file, source->line);
+	else
+		length = snprintf(ret_source, POLICY_PATH, "command: ");
+	if (length < POLICY_PATH)
+		snprintf(ret_source + length, (size_t)(POLICY_PATH - length), "match = %s", value);
+}
+
+static int rule_read(struct reader *reader, char *value)
+{
+	struct policy_rule rule = { .next = NULL };
+	char *condition;
+	int result = 0;
+
+	if (value_is_unset(reader, value)) {
+		policy_rules_drop(reader->policy, reader->owner);
+		return 0;
+	}
+	rule_source_print(&reader->source, value, rule.source);
+	while (result == 0 && (condition = strsep(&value, BLANKS)))
+		if (*condition)
+			result = policy_condition_parse(&reader->source, condition, &rule);
+	if (result < 0)
+		return result;
+	result = policy_rule_add(reader->policy, reader->owner, &rule);
+	if (result == -E2BIG)
+		return policy_fail(&reader->source, result,
+				   "match: too many lines: expected at most %d match lines",
+				   POLICY_RULES);
+	return result < 0 ? policy_fail_errno(&reader->source, result) : 0;
+}
+
+static int value_read(struct reader *reader, const struct policy_key *key,
+		      const struct policy_place *place, const char *text)
+{
+	void *structure = reader->owner ? (void *)reader->owner : (void *)reader->policy;
+	union policy_value value = { .text = "" };
+	bool unset = value_is_unset(reader, text);
+	int result = 0;
+
+	if (!unset)
+		result = key->type->parse(&reader->source, key, place, text, &value);
+	if (result < 0)
+		return result;
+	result = policy_key_set(key, structure, place, unset ? NULL : &value);
+	if (result == -E2BIG)
+		return policy_fail(&reader->source, result,
+				   "%s: too many devices: expected limits for at most %d devices",
+				   place->device, POLICY_DEVICES);
+	return result < 0 ? policy_fail_errno(&reader->source, result) : 0;
+}
+
+static int key_read(struct reader *reader, const char *name, char *value)
+{
+	const struct policy_key *key;
+	struct policy_place place;
+	int result = policy_key_parse(&reader->source, reader->section, name, &key, &place);
+
+	if (result < 0)
+		return result;
+	if (key->type->shape == POLICY_LINES)
+		return rule_read(reader, value);
+	result = setting_add(reader, name);
+	return result < 0 ? result : value_read(reader, key, &place, value);
+}
+
+/* ---- [SECTION] */
+
+static int tenant_read(struct reader *reader, const char *name)
+{
+	int result;
+
+	if (!*name)
+		return policy_fail(&reader->source, -EINVAL,
+				   "[tenant]: missing name: expected [tenant NAME]");
+	if (!policy_name_is_valid(name))
+		return policy_fail(&reader->source, -EINVAL,
+				   POLICY_WORD
+				   ": invalid name of a tenant: expected " POLICY_NAME_EXPECTED,
+				   name);
+	result = policy_tenant_add(reader->policy, name, reader->runtime, &reader->owner);
+	if (result == -E2BIG)
+		return policy_fail(&reader->source, result,
+				   "%s: too many tenants: expected at most %d tenants", name,
+				   POLICY_TENANTS);
+	return result < 0 ? policy_fail_errno(&reader->source, result) : 0;
+}
+
+static bool section_is_allowed(const struct reader *reader, const struct policy_section *section)
+{
+	return reader->source.file || section->by_command;
+}
+
+static int section_fail(const struct reader *reader, const char *title)
+{
+	unsigned count = 0, number = 0;
+	char titles[128] = "";
+
+	for (int i = 0; i < POLICY_SECTIONS; i++)
+		count += section_is_allowed(reader, &policy_sections[i]);
+	for (int i = 0; i < POLICY_SECTIONS; i++)
+		if (section_is_allowed(reader, &policy_sections[i]))
+			policy_list_add(titles, sizeof(titles), number++, count,
+					policy_sections[i].title);
+	return policy_fail(&reader->source, -EINVAL, "[%.64s]: unknown section: expected %s", title,
+			   titles);
+}
+
+/* The text of a title: "host", "tenant NAME". */
+static int section_read(struct reader *reader, char *title)
+{
+	char *rest = title + strcspn(title, BLANKS);
+	size_t length = (size_t)(rest - title);
+
+	rest = blanks_skip(rest);
+	for (int i = 0; i < POLICY_SECTIONS; i++) {
+		const struct policy_section *section = &policy_sections[i];
+		bool named = section->bit == POLICY_IN_TENANT;
+
+		if (strlen(section->name) != length || memcmp(section->name, title, length) ||
+		    (*rest && !named) || !section_is_allowed(reader, section))
+			continue;
+		reader->section = section;
+		reader->owner = section->bit == POLICY_IN_DEFAULT ? &reader->policy->fallback :
+								    NULL;
+		return named ? tenant_read(reader, rest) : 0;
+	}
+	return section_fail(reader, title);
+}
+
+static int title_read(struct reader *reader, char *line)
+{
+	size_t length = strlen(line);
+
+	if (!reader->source.file)
+		return policy_fail(&reader->source, -EINVAL,
+				   POLICY_WORD
+				   ": second section in a command: expected lines of one section",
+				   line);
+	if (line[length - 1] != ']')
+		return policy_fail(&reader->source, -EINVAL,
+				   POLICY_WORD
+				   ": incomplete title: expected [SECTION], and nothing behind ]",
+				   line);
+	line[length - 1] = '\0';
+	return section_read(reader, blanks_cut(line + 1));
+}
+
+/* ---- lines */
+
+static bool value_has_comment(const char *value)
+{
+	const char *mark = value;
+
+	while ((mark = strpbrk(mark, "#;"))) {
+		if (mark == value || strchr(BLANKS, mark[-1]))
+			return true;
+		mark++;
+	}
+	return false;
+}
+
+static int text_line_read(struct reader *reader, char *line)
+{
+	char *value;
+
+	line = blanks_cut(line);
+	if (!*line || *line == '#' || *line == ';')
+		return 0;
+	if (*line == '[')
+		return title_read(reader, line);
+	value = strchr(line, '=');
+	if (!value)
+		return policy_fail(&reader->source, -EINVAL,
+				   POLICY_WORD ": invalid line: expected KEY = VALUE or [SECTION]",
+				   line);
+	*value++ = '\0';
+	line = blanks_cut(line);
+	value = blanks_cut(value);
+	if (!reader->section)
+		return policy_fail(&reader->source, -EINVAL,
+				   POLICY_WORD ": no section yet: expected [SECTION] before it",
+				   line);
+	if (!*value)
+		return policy_fail(&reader->source, -EINVAL,
+				   POLICY_WORD ": missing value: expected KEY = VALUE", line);
+	if (value_has_comment(value))
+		return policy_fail(&reader->source, -EINVAL,
+				   POLICY_WORD
+				   ": comment behind a value: expected it in a line of its own",
+				   value);
+	return key_read(reader, line, value);
+}
+
+static int line_read(struct reader *reader, char *line, char *end)
+{
+	if (end > line && end[-1] == '\r')
+		end--;
+	*end = '\0';
+	for (const char *at = line; at < end; at++)
+		if (policy_is_control(*at) && *at != '\t')
+			return policy_fail(&reader->source, -EINVAL,
+					   "byte 0x%02x: not allowed: expected plain text",
+					   (unsigned char)*at);
+	return text_line_read(reader, line);
+}
+
+/* text[length] is there to be written. */
+static int lines_read(struct reader *reader, char *text, size_t length)
+{
+	static const char byte_order_mark[] = "\xef\xbb\xbf";
+	struct policy_source *source = &reader->source;
+	char *at = text, *end = text + length;
+	int result = 0;
+
+	if (length >= 3 && !memcmp(text, byte_order_mark, 3))
+		at += 3;
+	while (at < end && result == 0) {
+		char *stop = memchr(at, '\n', (size_t)(end - at));
+
+		source->line++;
+		if (!stop) {
+			stop = end;
+			if (source->file)
+				snprintf(reader->policy->cut, sizeof(reader->policy->cut),
+					 "%.*s:%u", POLICY_PATH - 1, source->file, source->line);
+		}
+		result = line_read(reader, at, stop);
+		at = stop + 1;
+	}
+	tdestroy(reader->settings, free);
+	return result;
+}
+
+int policy_read_text(struct policy *policy, const struct policy_source *source, bool runtime,
+		     char *text, size_t length)
+{
+	struct reader reader = { .policy = policy, .source = *source, .runtime = runtime };
+
+	return lines_read(&reader, text, length);
+}
+
+/* ---- commands */
+
+static void policy_swap(struct policy *a, struct policy *b)
+{
+	struct policy held = *a;
+
+	*a = *b;
+	*b = held;
+}
+
+int policy_change(struct policy *policy, const char *section, const char *text,
+		  char problem[POLICY_PROBLEM])
+{
+	struct reader reader = { .source.problem = problem, .runtime = true };
+	char *title = strdup(section), *lines = strdup(text);
+	int result;
+
+	reader.policy = policy_merge(policy, NULL);
+	if (!title || !lines || !reader.policy) {
+		result = policy_fail_errno(&reader.source, -ENOMEM);
+		goto out;
+	}
+	result = section_read(&reader, blanks_cut(title));
+	if (result == 0)
+		result = lines_read(&reader, lines, strlen(lines));
+	if (result == 0)
+		policy_swap(policy, reader.policy);
+out:
+	policy_free(reader.policy);
+	free(title);
+	free(lines);
+	return result;
+}

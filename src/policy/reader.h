@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* The reader of a policy's text, for files.c. */
+#ifndef POLICY_READER_H
+#define POLICY_READER_H
+
+#include "policy/policy.h"
+#include "policy/problem.h"
+
+/* Adds the text of a file; text[length] is there to be written. `runtime` marks the tenants that
+ * it adds. 0 or -errno with a problem. */
+int policy_read_text(struct policy *policy, const struct policy_source *source, bool runtime,
+		     char *text, size_t length);
+
+#endif
