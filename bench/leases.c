@@ -46,7 +46,7 @@ static void give_up(const char *text)
 static struct ledger ledger;
 static struct ledger_limits limits;
 
-static void ledger_join(enum ledger_transport transport, const char *socket)
+static void ledger_join(enum transport transport, const char *socket)
 {
 	static const struct log no_log = { .level = LOG_OFF };
 	const struct ledger_options options = {
@@ -158,7 +158,7 @@ enum way { WAY_LEASE, WAY_EMBEDDED, WAY_SPIN, WAY_SOCKET, WAYS };
 
 static const struct {
 	const char *name;
-	enum ledger_transport transport; /* AUTO: has no ledger */
+	enum transport transport; /* AUTO: has no ledger */
 	void (*pairs)(unsigned count);
 	unsigned batch; /* between two looks whether the slice is over */
 } ways[WAYS] = {
@@ -367,9 +367,9 @@ static int pairs(const char *name, unsigned count)
 {
 	unsigned transport = TRANSPORT_LEASE;
 
-	while (transport < LEDGER_TRANSPORTS && strcmp(ledger_transport_names[transport], name))
+	while (transport < TRANSPORTS && strcmp(transport_names[transport], name))
 		transport++;
-	if (transport == LEDGER_TRANSPORTS)
+	if (transport == TRANSPORTS)
 		return 2;
 	ledger_join(transport, getenv(PROTO_SOCKET_VARIABLE));
 	ledger_pairs(1);

@@ -240,7 +240,7 @@ no_collector() {
 	check "the kinds" exits 0 show kind
 	while read -r kind; do
 		check "kind $kind" grep -qE "^$kind +(count|bytes) +[a-zA-Z]" "$work/out"
-	done < <(sed -n 's/^KIND(\([a-z_]*\),.*/\1/p' "$sources/src/ledger/kinds.def")
+	done < <(sed -n 's/^KIND(\([a-z_]*\),.*/\1/p' "$sources/src/terms/kinds.def")
 	check "the kinds as JSON" answers show kind
 	check "the keys" exits 0 show key
 	check "a key of the collector" grep -qE '^collector +socket +- +the ' "$work/out"
@@ -822,7 +822,7 @@ json_reference() {
 	grep -oE '"[a-z_]+":' "$documents" | tr -d '":' | sort -u >"$work/fields"
 	check "there were documents" test "$(wc -l <"$work/fields")" -gt 50
 	while read -r field; do
-		grep -q "^KIND($field," "$sources/src/ledger/kinds.def" ||
+		grep -q "^KIND($field," "$sources/src/terms/kinds.def" ||
 			check "docs/json.md has '$field'" grep -q "\`$field\`" "$sources/docs/json.md"
 	done <"$work/fields"
 }

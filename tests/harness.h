@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "ledger/kinds.h"
+#include "terms/kinds.h"
 #include "session.h"
 
 /* Counts, and says where and what when it fails. Usable in driver and scenarios. */

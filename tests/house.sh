@@ -16,15 +16,13 @@ fail() {
 }
 
 # ---- rooms: which other rooms a room may include (base is for everybody)
-# (proto sees the kinds of ledger, which asks by proto, and so does monitor; collector sees
-# how the monitor's counts are read and its guard is told, and the policy as a whole; cli sees the
-# kinds, and the tables of the policy, too)
-declare -A may=([base]="" [output]="" [proto]="ledger" [ledger]="proto" [intercept]="ledger"
-	[monitor]="ledger output" [policy]="ledger" [collector]="ledger proto policy monitor"
-	[cli]="ledger proto policy output")
-declare -A sees=([proto/ledger]="kinds" [monitor/ledger]="kinds"
-	[collector/monitor]="\(reader/\(reader\|rows\)\|guard/guard_\(maps\|rows\)\)" [cli/ledger]="\(kinds\|ledger\)"
-	[policy/ledger]="ledger" [collector/policy]="policy" [cli/policy]="\(policy\|keys\|conditions\)")
+# (collector sees how the monitor's counts are read and its guard is told, and the policy as a
+# whole; cli sees the tables of the policy, too)
+declare -A may=([base]="" [terms]="" [output]="" [proto]="terms" [ledger]="terms proto"
+	[intercept]="terms ledger" [monitor]="terms output" [policy]="terms"
+	[collector]="terms ledger proto policy monitor" [cli]="terms proto policy output")
+declare -A sees=([collector/monitor]="\(reader/\(reader\|rows\)\|guard/guard_\(maps\|rows\)\)"
+	[collector/policy]="policy" [cli/policy]="\(policy\|keys\|conditions\)")
 # Headers of the kernel's interface to users, and the one file that may include each of them: the
 # table of the kernel's objects and commands is made from them, and so is the question for its list.
 declare -A knows=([src/monitor/kernel/uverbs.h]="ib_user_ioctl_cmds ib_user_ioctl_verbs ib_user_verbs rdma_user_ioctl_cmds"
@@ -109,7 +107,7 @@ done < <(find src tests bench lab .ci build_all.sh -type f \
 
 # ---- documents name every setting and every kind
 settings=$(sed -n 's/^SETTING(\([A-Z_]*\),.*/RDMA_INTERCEPT_\1/p' src/intercept/settings.def)
-kinds=$(sed -n 's/^KIND(\([a-z_]*\),.*/\1/p' src/ledger/kinds.def)
+kinds=$(sed -n 's/^KIND(\([a-z_]*\),.*/\1/p' src/terms/kinds.def)
 for document in man/librdma_intercept.7 README.md README.zh.md; do
 	text=$(sed 's/\\-/-/g; s/\\_/_/g' "$document")
 	for word in $settings $kinds; do
@@ -129,11 +127,11 @@ diff "$work/wanted" "$work/exported" || fail "the exports differ from the rows o
 
 # ---- a new kind is one line
 cp -r src "$work/src"
-echo 'KIND(house_test, COUNT, "a kind that only this test knows")' >>"$work/src/ledger/kinds.def"
+echo 'KIND(house_test, COUNT, OBJECT, NOT, NONE, NO, "a kind that only this test knows")' >>"$work/src/terms/kinds.def"
 gcc -std=gnu11 -D_GNU_SOURCE -Wall -Werror -I"$work/src" -Itests -o "$work/kinds" tests/unit/kinds.c \
-	tests/{harness,session}.c "$work"/src/{base,ledger,proto}/*.c "$work"/src/intercept/{config,handles}.c
+	tests/{harness,session}.c "$work"/src/{base,terms,ledger,proto}/*.c "$work"/src/intercept/{config,handles}.c
 before=$(wc -w <<<"$kinds")
-KINDS_DEF=$work/src/ledger/kinds.def "$work/kinds" | tee "$work/output" | grep 'failed:' || true
+KINDS_DEF=$work/src/terms/kinds.def "$work/kinds" | tee "$work/output" | grep 'failed:' || true
 if ! grep -qx "$((before + 1)) kinds" "$work/output" || ! grep -q ', 0 failed$' "$work/output"; then
 	fail "a row added to kinds.def did not reach every list"
 fi
@@ -143,7 +141,7 @@ cp -r src "$work/rows"
 sed -i '/^#undef KEY_COLLECTOR/i \
 KEY_COLLECTOR(house_path, "house_path", path, "", "a key that only this test knows")\
 KEY_HOST(house_host, "house_host", switch, POLICY_OFF, "a key that only this test knows")\
-KEY_TENANT(house_mode, "house_mode", mode, POLICY_WARN, "a key that only this test knows")\
+KEY_TENANT(house_mode, "house_mode", mode, MODE_WARN, "a key that only this test knows")\
 KEY_TENANT(house_amounts, "house.", amounts, 7, "a key that only this test knows")' "$work/rows/policy/keys.def"
 echo 'CONDITION(house_gid, groups, false, "a condition that only this test knows")' >>"$work/rows/policy/conditions.def"
 cat >>"$work/rows/policy/match.c" <<'END'

@@ -25,7 +25,7 @@ set(test_environment
   ASAN_OPTIONS=detect_leaks=0
   BUILD_DIRECTORY=${CMAKE_BINARY_DIR}
   SOURCE_DIRECTORY=${PROJECT_SOURCE_DIR}
-  KINDS_DEF=${PROJECT_SOURCE_DIR}/src/ledger/kinds.def)
+  KINDS_DEF=${PROJECT_SOURCE_DIR}/src/terms/kinds.def)
 
 # What the thread sanitizer can see: programs with several threads in one process.
 set(thread_tests unit_handles unit_ledger unit_polling process_table process_rules process_routes

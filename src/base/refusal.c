@@ -5,13 +5,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/size.h"
+#include "terms/size.h"
 
 const char *refusal_text(const struct refusal_words *words, char ret_text[REFUSAL_TEXT])
 {
 	char limit[24] = "-";
 
-	if (words->limit != SIZE_UNLIMITED)
+	if (words->limit != UNLIMITED)
 		snprintf(limit, sizeof(limit), "%" PRIu64, words->limit);
 	snprintf(ret_text, REFUSAL_TEXT,
 		 "%s used %" PRIu64 "/%s, wanted %" PRIu64 " more, limit of the %s%s", words->kind,

@@ -9,7 +9,7 @@
 
 const char *amount_text(const struct amount *amount, char ret_text[AMOUNT_TEXT])
 {
-	if (!amount->kind || amount->value == PROTO_UNLIMITED)
+	if (!amount->kind || amount->value == UNLIMITED)
 		return "-";
 	if (amount->kind->unit == UNIT_BYTES)
 		return bytes_text(amount->value, ret_text);
@@ -28,7 +28,7 @@ static json_t *amount_json(const struct form *form, const void *field)
 {
 	const struct amount *amount = field;
 
-	return amount->kind && amount->value != PROTO_UNLIMITED ? form_json_number(amount->value) :
+	return amount->kind && amount->value != UNLIMITED ? form_json_number(amount->value) :
 								  json_null();
 }
 

@@ -5,12 +5,12 @@
 
 #include <stdint.h>
 
-#include "ledger/kinds.h"
+#include "terms/kinds.h"
 #include "output/form.h"
 
 /* An amount of a kind; of no kind: there is none. */
 struct amount {
-	uint64_t value; /* PROTO_UNLIMITED: no limit */
+	uint64_t value; /* UNLIMITED: no limit */
 	const struct kind_row *kind;
 };
 

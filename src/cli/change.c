@@ -19,7 +19,7 @@ static bool one_line(const char *text)
 
 int change_tenant(const struct cli *cli, const char *name, struct proto_change *ret_change)
 {
-	if (!*name || strlen(name) >= PROTO_NAME || !one_line(name))
+	if (!*name || strlen(name) >= NAME_SIZE || !one_line(name))
 		return cli_fail(cli, CLI_USAGE, "'%s' cannot be the name of a tenant", name);
 	*ret_change = (struct proto_change){ .section = "tenant " };
 	strcat(ret_change->section, name);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/size.h"
+#include "terms/size.h"
 #include "output/form.h"
 #include "output/page.h"
 

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/size.h"
+#include "terms/size.h"
 #include "cli/collector.h"
 #include "cli/event.h"
 #include "cli/vocabulary.h"

@@ -197,7 +197,7 @@ static void show_one(struct page *page, const struct guard *guard)
 	for (int kind = 0; kind < KIND_COUNT; kind++) {
 		const struct hold *hold = &guard->hold[kind];
 
-		if (hold->used.value || hold->limit.value != PROTO_UNLIMITED || hold->refused ||
+		if (hold->used.value || hold->limit.value != UNLIMITED || hold->refused ||
 		    hold->overrun)
 			*(struct hold *)list_add(&holds) = *hold;
 	}

@@ -11,10 +11,10 @@
 /* ---- get */
 
 struct limit {
-	char section[2 * PROTO_NAME];
+	char section[2 * NAME_SIZE];
 	char key[LIMIT_KEY];
 	const char *kind;
-	char device[PROTO_NAME];
+	char device[NAME_SIZE];
 	uint32_t of_each_process;
 	struct amount value;
 };
@@ -35,7 +35,7 @@ static void limit_append(struct list *limits, const char *section, const struct 
 	const struct amount *value = of_each_process ? &share->process_limit : &share->limit;
 	struct limit *limit;
 
-	if (value->value == PROTO_UNLIMITED)
+	if (value->value == UNLIMITED)
 		return;
 	limit = list_add(limits);
 	strcpy(limit->section, section);
@@ -47,7 +47,7 @@ static void limit_append(struct list *limits, const char *section, const struct 
 }
 
 /* What a policy would call the owner. */
-static void section_of(const struct owner *owner, char ret_section[2 * PROTO_NAME])
+static void section_of(const struct owner *owner, char ret_section[2 * NAME_SIZE])
 {
 	if (owner->row.scope == ROW_HOST)
 		strcpy(ret_section, "host");
@@ -62,7 +62,7 @@ static bool limits_append(struct list *limits, const struct list *owners, const 
 
 	for (size_t i = 0; i < owners->count; i++) {
 		const struct owner *owner = list_at(owners, i);
-		char section[2 * PROTO_NAME];
+		char section[2 * NAME_SIZE];
 
 		section_of(owner, section);
 		if (*wanted && strcmp(wanted, section))

@@ -42,7 +42,7 @@ static const struct mark *mark_of(const struct share *share)
 {
 	uint64_t used = share->used.value, limit = share->limit.value;
 
-	if (used == 0 || limit == PROTO_UNLIMITED)
+	if (used == 0 || limit == UNLIMITED)
 		return &unmarked;
 	return used >= limit ? &full : used >= limit - limit / 5 ? &nearly : &unmarked;
 }
@@ -123,7 +123,7 @@ static void share_show(const struct form *form, const void *field, struct cell *
 {
 	const struct share *share = field;
 	const struct mark *mark = mark_of(share);
-	bool limited = share->limit.value != PROTO_UNLIMITED;
+	bool limited = share->limit.value != UNLIMITED;
 	char used[AMOUNT_TEXT], limit[AMOUNT_TEXT], kernel[AMOUNT_TEXT];
 	bool differs = share_differs(share);
 
@@ -259,8 +259,8 @@ static bool share_held(const struct share *share)
 
 static bool share_matters(const struct share *share)
 {
-	return share_held(share) || share->limit.value != PROTO_UNLIMITED ||
-	       share->process_limit.value != PROTO_UNLIMITED;
+	return share_held(share) || share->limit.value != UNLIMITED ||
+	       share->process_limit.value != UNLIMITED;
 }
 
 /* The columns with others in the place where the shares stand, and an end. */

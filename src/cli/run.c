@@ -10,11 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/size.h"
+#include "terms/size.h"
 #include "cli/collector.h"
 #include "cli/library.h"
 #include "cli/vocabulary.h"
-#include "ledger/kinds.h"
+#include "terms/kinds.h"
 
 #define SETTING(name) "RDMA_INTERCEPT_" name
 #define PRELOAD "LD_PRELOAD"
@@ -41,7 +41,7 @@ static size_t prefix_length(const char *scope)
 		return 0;
 	name = scope + strlen(device);
 	end = strchr(name, ':');
-	return end && end > name && end - name < PROTO_NAME ? (size_t)(end + 1 - scope) : 0;
+	return end && end > name && end - name < NAME_SIZE ? (size_t)(end + 1 - scope) : 0;
 }
 
 static bool is_limit(const char *text)

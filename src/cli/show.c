@@ -38,11 +38,11 @@ static int unknown(const struct cli *cli, const char *what)
 }
 
 /* The operand as a name in a message; one that does not fit is nobody's. */
-static int name_operand(const struct cli *cli, const char *what, char ret_name[PROTO_NAME])
+static int name_operand(const struct cli *cli, const char *what, char ret_name[NAME_SIZE])
 {
 	const char *name = cli->operand[0];
 
-	if (!*name || strlen(name) >= PROTO_NAME)
+	if (!*name || strlen(name) >= NAME_SIZE)
 		return unknown(cli, what);
 	strcpy(ret_name, name);
 	return CLI_OK;

@@ -12,12 +12,12 @@
 #include "cli/cli.h"
 #include "output/form.h"
 
-extern const struct form form_mode; /* uint32_t, enum proto_mode */
+extern const struct form form_mode; /* uint32_t, enum mode */
 
 extern const struct words vocabulary_modes;
 extern const struct words vocabulary_transports;
 
-/* Where in a policy the limit of a scope (enum ledger_scope) stands; NULL for one that is none. */
+/* Where in a policy the limit of a scope (enum limit_scope) stands; NULL for one that is none. */
 struct limit_place {
 	bool of_host; /* otherwise of a tenant */
 	bool of_each_process;

@@ -12,7 +12,7 @@
 
 static bool need_is_sound(const struct proto_need *need)
 {
-	if (!need->count || need->count > COST_KINDS || need->row >= LEDGER_DEVICES)
+	if (!need->count || need->count > COST_KINDS || need->row >= DEVICES_MAX)
 		return false;
 	for (unsigned i = 0; i < need->count; i++) {
 		if (need->kind[i] >= KIND_COUNT || need->total[i] > BOOKS_GRANT_MOST)

@@ -16,7 +16,6 @@ _Static_assert((int)STATS_DRAINING == ROW_DRAINING && (int)STATS_ORPHAN == ROW_O
 		       (int)STATS_UNCOVERED == ROW_UNCOVERED && (int)STATS_DRIFT == ROW_DRIFT &&
 		       (int)STATS_WATCHED == ROW_WATCHED && (int)STATS_INACTIVE == ROW_LIBRARY,
 	       "so do flags");
-_Static_assert(SIZE_UNLIMITED == PROTO_UNLIMITED, "so do limits");
 
 static bool row_send(void *closure, const struct stats_row *row)
 {

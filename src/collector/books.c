@@ -127,7 +127,7 @@ int books_lease_take(struct books *books, unsigned lease, unsigned member, unsig
 	for (int kind = 0; kind < KIND_COUNT; kind++) {
 		BOOKS_STORE(tenant->table->row[lease].cap[kind], 0);
 		BOOKS_STORE(row->granted[kind], 0);
-		BOOKS_STORE(row->device_limit[kind], SIZE_UNLIMITED);
+		BOOKS_STORE(row->device_limit[kind], UNLIMITED);
 	}
 	BOOKS_STORE(row->member, member);
 	BOOKS_STORE(row->device, device);

@@ -55,7 +55,7 @@ struct book_member {
 	uint32_t uid;
 	uint32_t gid;
 	uint32_t refusals; /* numbers them */
-	uint32_t own_mode; /* enum ledger_mode: at the limits of its environment */
+	uint32_t own_mode; /* enum mode: at the limits of its environment */
 	uint32_t unused;
 	uint64_t process_limit[KIND_COUNT]; /* requested by its environment */
 	uint64_t host_limit[KIND_COUNT];
@@ -73,7 +73,7 @@ struct book_lease {
 };
 
 struct book_name {
-	char name[LEDGER_DEVICE_NAME]; /* "" = free; the first letter is stored last */
+	char name[NAME_SIZE]; /* "" = free; the first letter is stored last */
 };
 
 struct book_signature {
@@ -90,7 +90,7 @@ struct book_file {
 	struct book_signature signature;
 	uint32_t members_high; /* rows ever taken, and with memory behind them */
 	uint32_t leases_high;
-	struct book_name device[LEDGER_DEVICES]; /* the first is the nameless device */
+	struct book_name device[DEVICES_MAX]; /* the first is the nameless device */
 	struct book_name tenant[BOOKS_TENANTS];
 	uint32_t tolerant[BOOKS_TENANTS]; /* limits were not enforced, and members' pages may have
 					     more than is granted */
@@ -120,14 +120,14 @@ struct scope {
 
 struct owner {
 	struct scope total;
-	struct scope device[LEDGER_DEVICES];
+	struct scope device[DEVICES_MAX];
 };
 
 struct tenant {
 	struct owner all;
 	struct {
 		uint64_t total[KIND_COUNT];
-		uint64_t device[LEDGER_DEVICES][KIND_COUNT];
+		uint64_t device[DEVICES_MAX][KIND_COUNT];
 	} process_limit;
 	struct lease_table *table;
 	int table_fd;	   /* for us, */

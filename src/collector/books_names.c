@@ -18,7 +18,7 @@ void books_table_name(unsigned tenant, char ret_name[BOOKS_TABLE_NAME])
 static void limits_clear(uint64_t *limit)
 {
 	for (int kind = 0; kind < KIND_COUNT; kind++)
-		limit[kind] = SIZE_UNLIMITED;
+		limit[kind] = UNLIMITED;
 }
 
 static void scope_unlimited(struct scope *scope)
@@ -30,7 +30,7 @@ static void scope_unlimited(struct scope *scope)
 void books_owner_unlimited(struct owner *owner)
 {
 	scope_unlimited(&owner->total);
-	for (unsigned device = 0; device < LEDGER_DEVICES; device++)
+	for (unsigned device = 0; device < DEVICES_MAX; device++)
 		scope_unlimited(&owner->device[device]);
 }
 
@@ -38,7 +38,7 @@ static void tenant_unlimited(struct tenant *tenant)
 {
 	books_owner_unlimited(&tenant->all);
 	limits_clear(tenant->process_limit.total);
-	for (unsigned device = 0; device < LEDGER_DEVICES; device++)
+	for (unsigned device = 0; device < DEVICES_MAX; device++)
 		limits_clear(tenant->process_limit.device[device]);
 }
 
@@ -181,7 +181,7 @@ const char *books_device_name(const struct books *books, unsigned device)
 
 unsigned books_device(struct books *books, const char *name)
 {
-	for (unsigned device = 1; name[0] && device < LEDGER_DEVICES; device++) {
+	for (unsigned device = 1; name[0] && device < DEVICES_MAX; device++) {
 		struct book_name *row = &books->file->device[device];
 
 		if (!row->name[0])

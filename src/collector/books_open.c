@@ -105,8 +105,8 @@ static bool books_lease_is_sound(const struct books *books, const struct book_le
 {
 	const struct book_member *member;
 
-	if (row->member >= books->file->members_high || row->device >= LEDGER_DEVICES ||
-	    row->usage_row >= LEDGER_DEVICES)
+	if (row->member >= books->file->members_high || row->device >= DEVICES_MAX ||
+	    row->usage_row >= DEVICES_MAX)
 		return false;
 	member = &books->file->member[row->member];
 	return member->state != BOOK_FREE && member->tenant < BOOKS_TENANTS &&

@@ -159,9 +159,9 @@ int control_tenant(struct collector *collector, const char *name)
 /* A name that nobody vouches for must not use up the numbers of real devices. */
 static bool device_may_be_named(const struct collector *collector, const char *name, unsigned known)
 {
-	char path[sizeof("/sys/class/infiniband/") + LEDGER_DEVICE_NAME];
+	char path[sizeof("/sys/class/infiniband/") + NAME_SIZE];
 
-	if (known < LEDGER_DEVICES / 2)
+	if (known < DEVICES_MAX / 2)
 		return true;
 	snprintf(path, sizeof(path), "/sys/class/infiniband/%s", name);
 	return !strchr(name, '/') && !access(path, F_OK);
@@ -171,7 +171,7 @@ unsigned control_device(struct collector *collector, const char *name)
 {
 	unsigned known = 1, device;
 
-	while (known < LEDGER_DEVICES && books_device_name(&collector->books, known)) {
+	while (known < DEVICES_MAX && books_device_name(&collector->books, known)) {
 		if (!strcmp(books_device_name(&collector->books, known), name))
 			return known;
 		known++;

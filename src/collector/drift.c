@@ -14,26 +14,6 @@ enum {
 	ENOUGH_PATIENT = 10, /* with one that may be an operation under way */
 };
 
-/* Where the two differ by nature, and which differences still mean something. */
-static const struct {
-	enum kind kind;
-	unsigned meaning;
-} natural[] = {
-	{ KIND_cqe, 0 },	   /* resizing is not seen in the kernel */
-	{ KIND_send_wr, 0 },	   /* the kernel has them as they were asked for, the books */
-	{ KIND_recv_wr, 0 },	   /* as rounded; and it tells nothing of SRQs and WQs */
-	{ KIND_ah, DRIFT_MORE },   /* some devices need none in the kernel */
-	{ KIND_cm_id, DRIFT_LESS } /* each request that waits to be fetched has one there */
-};
-
-unsigned drift_meaning(unsigned kind)
-{
-	for (unsigned i = 0; i < sizeof(natural) / sizeof(natural[0]); i++)
-		if (natural[i].kind == kind)
-			return natural[i].meaning;
-	return DRIFT_MORE | DRIFT_LESS;
-}
-
 /* And which do for this member. */
 static unsigned drift_meaning_of_member(const struct collector *collector, unsigned member,
 					const struct kernel_process *process)
@@ -173,7 +153,7 @@ void drift_compare(struct collector *collector, unsigned member,
 	state->drifting = false;
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
 		int64_t difference = (int64_t)(again.kernel[kind] - used[kind]);
-		unsigned meaning = observed >> kind & 1 ? of_member & drift_meaning(kind) : 0;
+		unsigned meaning = observed >> kind & 1 ? of_member & (unsigned)kind_rows[kind].drift : 0;
 		bool still = used[kind] == state->used[kind] &&
 			     again.moves[kind] == state->moves[kind];
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ledger/kinds.h"
+#include "terms/kinds.h"
 
 struct collector;
 struct kernel_process;
@@ -26,11 +26,6 @@ struct drift_state {
 	uint64_t used[KIND_COUNT];
 	uint64_t moves[KIND_COUNT];
 };
-
-enum { DRIFT_MORE = 1, DRIFT_LESS = 2 }; /* the kernel has, than the books */
-
-/* Which differences in a kind mean something, if it is counted: 0 where they are natural. */
-unsigned drift_meaning(unsigned kind);
 
 /* All zeros: nothing was compared yet. */
 struct drift {

@@ -25,7 +25,7 @@ struct events {
 		unsigned share; /* of its tenant */
 	} kept[EVENTS_KEPT];
 	struct share {
-		char tenant[PROTO_NAME];
+		char tenant[NAME_SIZE];
 		unsigned count;
 	} share[EVENTS_KEPT];
 };

@@ -20,13 +20,13 @@ struct level_filter level_filter_enforced(const struct books *books, unsigned le
 
 /* A requested limit may lower the policy's. One that the library assumed by default gives way to
  * a limit of the policy. */
-static struct level level_make(enum ledger_scope scope, wide granted, uint64_t policy,
+static struct level level_make(enum limit_scope scope, wide granted, uint64_t policy,
 			       uint64_t requested, bool is_default, struct level_filter filter)
 {
-	struct level level = { scope, granted, filter.policy ? policy : SIZE_UNLIMITED, false };
+	struct level level = { scope, granted, filter.policy ? policy : UNLIMITED, false };
 
 	if (filter.requested && requested < level.limit &&
-	    !(is_default && policy != SIZE_UNLIMITED)) {
+	    !(is_default && policy != UNLIMITED)) {
 		level.limit = requested;
 		level.own = true;
 	}
@@ -61,7 +61,7 @@ uint64_t grants_member_limit(const struct books *books, unsigned member, unsigne
 }
 
 void levels_above(const struct books *books, unsigned lease, unsigned kind,
-		  struct level_filter filter, struct level ret[LEDGER_SCOPES])
+		  struct level_filter filter, struct level ret[SCOPES])
 {
 	const struct book_lease *row = &books->file->lease[lease];
 	const struct book_member *member = &books->file->member[row->member];
@@ -72,13 +72,13 @@ void levels_above(const struct books *books, unsigned lease, unsigned kind,
 	ret[SCOPE_PROCESS] = level_of_process(books, row->member, kind, filter);
 	ret[SCOPE_PROCESS_DEVICE] = level_make(
 		SCOPE_PROCESS_DEVICE, levels_member_on_device(books, row->member, device, kind),
-		tenant->process_limit.device[device][kind], SIZE_UNLIMITED, false, filter);
+		tenant->process_limit.device[device][kind], UNLIMITED, false, filter);
 	ret[SCOPE_TENANT] = level_make(SCOPE_TENANT, tenant->all.total.granted[kind],
-				       tenant->all.total.limit[kind], SIZE_UNLIMITED, false,
+				       tenant->all.total.limit[kind], UNLIMITED, false,
 				       filter);
 	ret[SCOPE_TENANT_DEVICE] =
 		level_make(SCOPE_TENANT_DEVICE, tenant->all.device[device].granted[kind],
-			   tenant->all.device[device].limit[kind], SIZE_UNLIMITED, false, filter);
+			   tenant->all.device[device].limit[kind], UNLIMITED, false, filter);
 	ret[SCOPE_DEVICE] = level_make(SCOPE_DEVICE, host->device[device].granted[kind],
 				       host->device[device].limit[kind], row->device_limit[kind],
 				       false, filter);
@@ -89,10 +89,10 @@ void levels_above(const struct books *books, unsigned lease, unsigned kind,
 
 bool levels_exceeded(const struct books *books, unsigned lease, unsigned kind)
 {
-	struct level level[LEDGER_SCOPES];
+	struct level level[SCOPES];
 
 	levels_above(books, lease, kind, level_filter_policy, level);
-	for (int i = 0; i < LEDGER_SCOPES; i++)
+	for (int i = 0; i < SCOPES; i++)
 		if (level[i].granted > level[i].limit)
 			return true;
 	return false;

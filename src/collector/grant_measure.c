@@ -19,7 +19,7 @@ static void scope_note_peak(struct scope *scope)
 static void owner_each_scope(struct owner *owner, void (*apply)(struct scope *scope))
 {
 	apply(&owner->total);
-	for (unsigned device = 0; device < LEDGER_DEVICES; device++)
+	for (unsigned device = 0; device < DEVICES_MAX; device++)
 		apply(&owner->device[device]);
 }
 

@@ -37,7 +37,7 @@ bool grants_adopt(struct books *books, unsigned tenant)
 	return any;
 }
 
-void grants_mode(struct books *books, unsigned tenant, enum ledger_mode mode)
+void grants_mode(struct books *books, unsigned tenant, enum mode mode)
 {
 	struct lease_table *table = books->tenant[tenant]->table;
 	uint32_t *tolerant = &books->file->tolerant[tenant];

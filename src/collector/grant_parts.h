@@ -21,7 +21,7 @@ static inline uint64_t larger(uint64_t a, uint64_t b)
 
 /* One of them. */
 struct level {
-	enum ledger_scope scope;
+	enum limit_scope scope;
 	wide granted;
 	uint64_t limit;
 	bool own; /* the process's environment requested the limit */
@@ -41,7 +41,7 @@ struct level_filter level_filter_enforced(const struct books *books, unsigned le
 
 /* All of them, the narrowest scope first. */
 void levels_above(const struct books *books, unsigned lease, unsigned kind,
-		  struct level_filter filter, struct level ret[LEDGER_SCOPES]);
+		  struct level_filter filter, struct level ret[SCOPES]);
 uint64_t level_room(const struct level *level);
 /* Whether more is granted on a lease than some limit of the policy above it allows. */
 bool levels_exceeded(const struct books *books, unsigned lease, unsigned kind);
@@ -53,7 +53,7 @@ wide levels_member_on_device(const struct books *books, unsigned member, unsigne
 
 /* Which leases a sweep goes through: those of a scope that have a usage page. */
 struct sweep {
-	enum ledger_scope scope;
+	enum limit_scope scope;
 	unsigned tenant, member, device;
 };
 

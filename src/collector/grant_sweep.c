@@ -5,7 +5,7 @@
  */
 #include "collector/grant_parts.h"
 
-static bool scope_is_of_device(enum ledger_scope scope)
+static bool scope_is_of_device(enum limit_scope scope)
 {
 	return scope == SCOPE_PROCESS_DEVICE || scope == SCOPE_TENANT_DEVICE ||
 	       scope == SCOPE_DEVICE;

@@ -10,7 +10,7 @@ enum { CHUNK_COUNT = 16, SHARE_OF_REST = 16 };
 #define CHUNK_BYTES (16ull << 20)
 
 /* Whether it is a limit of many processes. */
-static bool scope_is_shared(enum ledger_scope scope)
+static bool scope_is_shared(enum limit_scope scope)
 {
 	return scope >= SCOPE_TENANT;
 }
@@ -27,13 +27,13 @@ static uint64_t need_increase(const struct books *books, const struct grants_nee
 static unsigned need_obstacle(const struct books *books, const struct grants_need *need,
 			      struct level_filter filter, struct level *ret_level)
 {
-	struct level level[LEDGER_SCOPES];
+	struct level level[SCOPES];
 
 	for (unsigned i = 0; i < need->count; i++) {
 		uint64_t more = need_increase(books, need, i);
 
 		levels_above(books, need->lease, need->kind[i], filter, level);
-		for (int scope = 0; more && scope < LEDGER_SCOPES; scope++)
+		for (int scope = 0; more && scope < SCOPES; scope++)
 			if (more > level_room(&level[scope])) {
 				*ret_level = level[scope];
 				return i;
@@ -48,7 +48,7 @@ static uint64_t need_bonus(const struct books *books, const struct grants_need *
 	unsigned kind = need->kind[i];
 	uint64_t chunk = kind_rows[kind].unit == UNIT_BYTES ? CHUNK_BYTES : CHUNK_COUNT;
 	uint64_t more = need_increase(books, need, i), extra = need->total[i];
-	struct level level[LEDGER_SCOPES];
+	struct level level[SCOPES];
 
 	if (need->exact || need->bare)
 		return 0;
@@ -56,7 +56,7 @@ static uint64_t need_bonus(const struct books *books, const struct grants_need *
 		extra = chunk;
 	extra = smaller(extra, BOOKS_GRANT_MOST - need->total[i]);
 	levels_above(books, need->lease, kind, level_filter_all, level);
-	for (int scope = 0; scope < LEDGER_SCOPES; scope++) {
+	for (int scope = 0; scope < SCOPES; scope++) {
 		uint64_t rest = level_room(&level[scope]) - more;
 
 		extra = smaller(extra,
@@ -70,10 +70,10 @@ static void exceeded_close(struct books *books, unsigned lease, unsigned kind, u
 {
 	const struct lease_view *view = &books->view[lease];
 	struct sweep range = { 0, view->tenant, view->member, view->device };
-	struct level level[LEDGER_SCOPES];
+	struct level level[SCOPES];
 
 	levels_above(books, lease, kind, level_filter_policy, level);
-	for (int i = 0; i < LEDGER_SCOPES; i++)
+	for (int i = 0; i < SCOPES; i++)
 		if (level[i].granted > level[i].limit &&
 		    level[i].granted - more <= level[i].limit) {
 			range.scope = level[i].scope;
@@ -193,13 +193,13 @@ int grants_need(struct books *books, const struct grants_need *asked,
 /* ---- limits that changed */
 
 static void enforce_owner(struct books *books, const struct owner *owner, struct sweep range,
-			  enum ledger_scope total, enum ledger_scope on_one_device, unsigned kind)
+			  enum limit_scope total, enum limit_scope on_one_device, unsigned kind)
 {
 	range.scope = total;
 	if (owner->total.granted[kind] > owner->total.limit[kind])
 		sweep_range(books, &range, kind, true);
 	range.scope = on_one_device;
-	for (range.device = 0; range.device < LEDGER_DEVICES; range.device++)
+	for (range.device = 0; range.device < DEVICES_MAX; range.device++)
 		if (owner->device[range.device].granted[kind] >
 		    owner->device[range.device].limit[kind])
 			sweep_range(books, &range, kind, true);

@@ -33,7 +33,7 @@ void grants_enforce(struct books *books);
 
 /* Sets what is done at a tenant's limits. Everything that its members have made while limits
  * were tolerated is on the books when this returns, also what they got no answer for. */
-void grants_mode(struct books *books, unsigned tenant, enum ledger_mode mode);
+void grants_mode(struct books *books, unsigned tenant, enum mode mode);
 
 /* The members' pages were looked at for the first time since the start. */
 void grants_attached(struct books *books);

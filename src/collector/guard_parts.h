@@ -9,9 +9,9 @@
 /* A tenant whose guard is on, or was and has cgroups with a slot. */
 struct guards_tenant {
 	struct guards_tenant *next;
-	char name[POLICY_NAME];
+	char name[NAME_SIZE];
 	const struct scope *scope; /* its limits; NULL: it is not on the books */
-	enum ledger_mode mode;
+	enum mode mode;
 	bool on;
 	bool enforced;	/* on, and nothing is merely watched */
 	__u32 slot;	/* 0: none */

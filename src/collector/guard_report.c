@@ -10,8 +10,6 @@ static const char untended[] = "no rdma_monitor is running: start it with rdma_m
 _Static_assert((int)WAY_IOCTL == GUARD_IOCTL && (int)WAY_COMPAT == GUARD_COMPAT &&
 		       (int)WAY_WRITE == GUARD_WRITE,
 	       "ways travel as they are");
-_Static_assert(SIZE_UNLIMITED == GUARD_UNLIMITED && PROTO_UNLIMITED == GUARD_UNLIMITED,
-	       "so do limits");
 
 /* ---- what comes of it */
 
@@ -106,7 +104,7 @@ static enum proto_guarantee kernel_guarantee(const struct collector *collector,
 	ret_reason[0] = '\0';
 	if (!tenant->enforced)
 		snprintf(ret_reason, GUARDS_REASON, "its mode is %s, and only enforce refuses",
-			 policy_mode_names[tenant->mode]); /* the same numbers */
+			 mode_names[tenant->mode]); /* the same numbers */
 	else if (!tenant->rules)
 		snprintf(ret_reason, GUARDS_REASON,
 			 "it has no match line with a cgroup and nothing else");
@@ -218,7 +216,7 @@ static struct proto_guard guard_row_begin(const struct guards *guards, uint32_t 
 	struct proto_guard row = { .scope = scope };
 
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
-		row.limit[kind] = PROTO_UNLIMITED;
+		row.limit[kind] = UNLIMITED;
 	if (!head)
 		return row;
 	row.armed = __atomic_load_n(&head->armed, __ATOMIC_ACQUIRE) != 0;

@@ -177,7 +177,7 @@ static void guard_limits_write(struct collector *collector)
 		const struct guards_tenant *tenant = of_slot[slot];
 
 		for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
-			__u64 limit = GUARD_UNLIMITED;
+			__u64 limit = UNLIMITED;
 
 			if (tenant && tenant->enforced && guarded >> kind & 1)
 				limit = tenant->scope->limit[kind];

@@ -225,7 +225,7 @@ unsigned kernel_device_find(const struct kernel_usage *usage, const char *name)
 
 	if (!name[0])
 		return LEDGER_NAMELESS;
-	while (device < LEDGER_DEVICES && strcmp(usage->device[device], name))
+	while (device < DEVICES_MAX && strcmp(usage->device[device], name))
 		device++;
 	return device;
 }
@@ -239,9 +239,9 @@ static unsigned row_device(struct kernel_usage *usage, struct monitor_row *row)
 	if (row->device == MONITOR_NO_DEVICE)
 		return LEDGER_NAMELESS;
 	device = kernel_device_find(usage, row->device_name);
-	if (device < LEDGER_DEVICES)
+	if (device < DEVICES_MAX)
 		return device;
-	for (device = LEDGER_NAMELESS + 1; device < LEDGER_DEVICES; device++)
+	for (device = LEDGER_NAMELESS + 1; device < DEVICES_MAX; device++)
 		if (!usage->device[device][0]) {
 			snprintf(usage->device[device], sizeof(usage->device[device]), "%s",
 				 row->device_name);
@@ -328,7 +328,7 @@ const uint64_t *kernel_unowned(const struct kernel_usage *usage)
 }
 
 uint32_t kernel_devices_of(const struct kernel_usage *usage, const struct kernel_process *process,
-			   uint64_t ret_kernel[LEDGER_DEVICES][KIND_COUNT])
+			   uint64_t ret_kernel[DEVICES_MAX][KIND_COUNT])
 {
 	uint32_t found = 0;
 

@@ -31,7 +31,7 @@ struct kernel_usage {
 	uint64_t taken_ns;		   /* `now` is not older than that; 0: there is none */
 	unsigned generation;		   /* counts the monitors, and times without one */
 	/* The devices that rows named, by numbers of our own; the first has no name. */
-	char device[LEDGER_DEVICES][LEDGER_DEVICE_NAME];
+	char device[DEVICES_MAX][NAME_SIZE];
 };
 
 /* What coverage.c found out about a process. It stays while the process has a row. */
@@ -107,11 +107,11 @@ const uint64_t *kernel_unowned(const struct kernel_usage *usage);
 void kernel_look_again(const struct kernel_usage *usage, const struct kernel_process *process,
 		       struct kernel_process *ret_process);
 
-/* The number of the device of that name, or LEDGER_DEVICES. */
+/* The number of the device of that name, or DEVICES_MAX. */
 unsigned kernel_device_find(const struct kernel_usage *usage, const char *name);
 /* What a process has on each device. Bit d of the result: there is something to say of device d,
  * and its row is filled. */
 uint32_t kernel_devices_of(const struct kernel_usage *usage, const struct kernel_process *process,
-			   uint64_t ret_kernel[LEDGER_DEVICES][KIND_COUNT]);
+			   uint64_t ret_kernel[DEVICES_MAX][KIND_COUNT]);
 
 #endif

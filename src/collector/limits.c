@@ -58,7 +58,7 @@ static void limits_set_mode(struct collector *collector, unsigned number)
 {
 	/* The same numbers. */
 	grants_mode(&collector->books, number,
-		    (enum ledger_mode)policy_tenant_mode(collector->effective,
+		    (enum mode)policy_tenant_mode(collector->effective,
 							 limits_tenant_said(collector, number)));
 }
 
@@ -78,7 +78,7 @@ void limits_apply_device(struct collector *collector, unsigned device)
 void limits_apply_tenant(struct collector *collector, unsigned tenant)
 {
 	limits_set_tenant(collector, tenant, 0);
-	for (unsigned device = 1; device < LEDGER_DEVICES; device++)
+	for (unsigned device = 1; device < DEVICES_MAX; device++)
 		if (books_device_name(&collector->books, device))
 			limits_set_tenant(collector, tenant, device);
 	limits_set_mode(collector, tenant);
@@ -92,7 +92,7 @@ void limits_apply(struct collector *collector)
 	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
 		if (books->tenant[i])
 			limits_set_tenant(collector, i, 0);
-	for (unsigned device = 1; device < LEDGER_DEVICES; device++)
+	for (unsigned device = 1; device < DEVICES_MAX; device++)
 		limits_apply_device(collector, device);
 	/* What a mode tolerated is booked under the limits above. */
 	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
@@ -101,13 +101,13 @@ void limits_apply(struct collector *collector)
 }
 
 const struct scope *limits_of_tenant(const struct collector *collector, const char *name,
-				     enum ledger_mode *ret_mode)
+				     enum mode *ret_mode)
 {
 	const struct books *books = &collector->books;
 	int number = books_tenant_find(books, name);
 
 	if (number < 0)
 		return NULL;
-	*ret_mode = (enum ledger_mode)books->tenant[number]->table->mode;
+	*ret_mode = (enum mode)books->tenant[number]->table->mode;
 	return &books->tenant[number]->all.total;
 }

@@ -18,6 +18,6 @@ void limits_apply_device(struct collector *collector, unsigned device);
 
 /* A tenant in total, and its mode; NULL if it is not on the books. */
 const struct scope *limits_of_tenant(const struct collector *collector, const char *name,
-				     enum ledger_mode *ret_mode);
+				     enum mode *ret_mode);
 
 #endif

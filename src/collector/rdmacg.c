@@ -17,10 +17,6 @@
 
 enum { DEVICE_NAME = 64, FILE_TEXT = 16384 };
 
-/* Objects that the kernel's own controller counts as one. */
-static const enum kind kinds[] = { KIND_pd, KIND_cq,   KIND_qp, KIND_srq,	KIND_mr,  KIND_mw,
-				   KIND_ah, KIND_xrcd, KIND_wq, KIND_rwq_table, KIND_flow };
-
 const struct rdmacg_limit rdmacg_unlimited = { "max", "max" };
 
 static void rdmacg_number_print(char ret[RDMACG_NUMBER], uint64_t number)
@@ -36,8 +32,9 @@ struct rdmacg_limit rdmacg_limit_of(const uint64_t limit[KIND_COUNT])
 	struct rdmacg_limit ret = { 0 };
 	uint64_t sum = 0;
 
-	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		sum = limit[kinds[i]] > INT_MAX || sum > INT_MAX ? INT_MAX : sum + limit[kinds[i]];
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		if (kind_rows[kind].rdmacg == RDMACG_OBJECT)
+			sum = limit[kind] > INT_MAX || sum > INT_MAX ? INT_MAX : sum + limit[kind];
 	rdmacg_number_print(ret.handles, limit[KIND_ctx]);
 	rdmacg_number_print(ret.objects, sum);
 	return ret;

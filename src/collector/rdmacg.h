@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ledger/kinds.h"
+#include "terms/kinds.h"
 
 enum { RDMACG_NUMBER = 24 };
 

@@ -155,7 +155,7 @@ static bool kernel_would_know(const struct collector *collector, unsigned member
 	for (uint32_t lease = books->member[member].leases; lease != BOOKS_NOBODY;
 	     lease = books->view[lease].next_of_member)
 		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
-			if (drift_meaning(kind) && !(observed >> kind & 1) &&
+			if (kind_rows[kind].drift && !(observed >> kind & 1) &&
 			    grants_used(books, lease, kind))
 				return false;
 	return true;

@@ -16,7 +16,7 @@ struct collector;
 /* What the kernel has of the host or of a tenant. */
 struct kernel_sums {
 	uint64_t total[KIND_COUNT];
-	uint64_t device[LEDGER_DEVICES][KIND_COUNT]; /* by the numbers of struct kernel_usage */
+	uint64_t device[DEVICES_MAX][KIND_COUNT]; /* by the numbers of struct kernel_usage */
 	int64_t drift[KIND_COUNT];		     /* differences that last, */
 	unsigned drifting;			     /* and of how many processes */
 	unsigned uncovered;			     /* processes that are not registered */

@@ -18,9 +18,9 @@ struct stats_visit {
 	bool ended;
 	uint64_t observed; /* by the monitor */
 	/* Kernel and books number devices each by themselves: the kernel's number of each that the
-	 * books have (LEDGER_DEVICES: none), and those of the kernel that the books have not. */
-	unsigned kernel_number[LEDGER_DEVICES];
-	bool is_unbooked[LEDGER_DEVICES];
+	 * books have (DEVICES_MAX: none), and those of the kernel that the books have not. */
+	unsigned kernel_number[DEVICES_MAX];
+	bool is_unbooked[DEVICES_MAX];
 };
 
 /* ---- rows */
@@ -92,7 +92,7 @@ static struct stats_row row_begin_owner(enum stats_owner owner)
 	struct stats_row row = { .owner = owner, .tenant = "", .device = "", .command = "" };
 
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
-		row.limit[kind] = row.configured[kind] = row.process_limit[kind] = SIZE_UNLIMITED;
+		row.limit[kind] = row.configured[kind] = row.process_limit[kind] = UNLIMITED;
 	return row;
 }
 
@@ -109,7 +109,7 @@ static bool counts_are_zero(const uint64_t counts[KIND_COUNT])
 static bool scope_is_empty(const struct scope *scope)
 {
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
-		if (scope->peak[kind] || scope->limit[kind] != SIZE_UNLIMITED)
+		if (scope->peak[kind] || scope->limit[kind] != UNLIMITED)
 			return false;
 	return true;
 }
@@ -128,9 +128,9 @@ static void visit_owner(struct stats_visit *visit, const struct stats_row *head,
 		memcpy(row.process_limit, tenant->process_limit.total, sizeof(row.process_limit));
 	if (!visit->filter->device[0])
 		visit_row(visit, &row);
-	for (unsigned device = 0; device < LEDGER_DEVICES; device++) {
+	for (unsigned device = 0; device < DEVICES_MAX; device++) {
 		unsigned number = visit->kernel_number[device];
-		const uint64_t *kernel = number < LEDGER_DEVICES ? sums->device[number] : NULL;
+		const uint64_t *kernel = number < DEVICES_MAX ? sums->device[number] : NULL;
 
 		if (scope_is_empty(&owner->device[device]) && (!kernel || counts_are_zero(kernel)))
 			continue;
@@ -143,7 +143,7 @@ static void visit_owner(struct stats_visit *visit, const struct stats_row *head,
 			       sizeof(row.process_limit));
 		visit_row(visit, &row);
 	}
-	for (unsigned number = 0; number < LEDGER_DEVICES; number++) {
+	for (unsigned number = 0; number < DEVICES_MAX; number++) {
 		if (!visit->is_unbooked[number] || counts_are_zero(sums->device[number]))
 			continue;
 		row = *head;
@@ -208,7 +208,7 @@ static unsigned member_flags(const struct books *books, unsigned member)
 /* What the kernel has of a process on each device, by the kernel's numbers. */
 struct process_devices {
 	uint32_t found; /* bit d: there is something to say of device d */
-	uint64_t kernel[LEDGER_DEVICES][KIND_COUNT];
+	uint64_t kernel[DEVICES_MAX][KIND_COUNT];
 };
 
 /* A process on a device that the books have, of whose leases there nothing is said. */
@@ -230,15 +230,15 @@ static void visit_kernel_devices(struct stats_visit *visit, const struct stats_r
 {
 	struct stats_row row;
 
-	for (unsigned device = 0; device < LEDGER_DEVICES; device++) {
+	for (unsigned device = 0; device < DEVICES_MAX; device++) {
 		unsigned number = visit->kernel_number[device];
 
-		if (number == LEDGER_DEVICES || !(devices->found >> number & 1))
+		if (number == DEVICES_MAX || !(devices->found >> number & 1))
 			continue;
 		row = process_row(visit, head, tenant, device, devices->kernel[number]);
 		visit_row(visit, &row);
 	}
-	for (unsigned number = 0; number < LEDGER_DEVICES; number++) {
+	for (unsigned number = 0; number < DEVICES_MAX; number++) {
 		if (!visit->is_unbooked[number] || !(devices->found >> number & 1))
 			continue;
 		row = *head;
@@ -258,7 +258,7 @@ static void visit_leases(struct stats_visit *visit, const struct stats_row *head
 	     lease = books->view[lease].next_of_member) {
 		const struct lease_view *view = &books->view[lease];
 		unsigned number = visit->kernel_number[view->device];
-		bool found = number < LEDGER_DEVICES && devices->found >> number & 1;
+		bool found = number < DEVICES_MAX && devices->found >> number & 1;
 		struct stats_row row = process_row(visit, head, books->tenant[view->tenant],
 						   view->device,
 						   found ? devices->kernel[number] : NULL);
@@ -284,7 +284,7 @@ static void visit_member(struct stats_visit *visit, unsigned member)
 	const int64_t *drift = drift_of(collector, member);
 	struct stats_row head = row_begin_owner(STATS_PROCESS), total;
 	struct process_devices devices;
-	char command[LEDGER_DEVICE_NAME];
+	char command[NAME_SIZE];
 
 	command_read(registered->pid, command, sizeof(command));
 	devices.found = found ? kernel_devices_of(&collector->kernel, found, devices.kernel) : 0;
@@ -361,14 +361,14 @@ static void visit_match_devices(struct stats_visit *visit)
 	const struct book_name *device = visit->collector->books.file->device;
 	const struct kernel_usage *kernel = &visit->collector->kernel;
 
-	for (unsigned number = 0; number < LEDGER_DEVICES; number++)
+	for (unsigned number = 0; number < DEVICES_MAX; number++)
 		visit->is_unbooked[number] = kernel->device[number][0];
-	for (unsigned i = 0; i < LEDGER_DEVICES; i++) {
+	for (unsigned i = 0; i < DEVICES_MAX; i++) {
 		bool is_free = i != LEDGER_NAMELESS && !device[i].name[0];
 
-		visit->kernel_number[i] = is_free ? LEDGER_DEVICES :
+		visit->kernel_number[i] = is_free ? DEVICES_MAX :
 						    kernel_device_find(kernel, device[i].name);
-		if (visit->kernel_number[i] < LEDGER_DEVICES)
+		if (visit->kernel_number[i] < DEVICES_MAX)
 			visit->is_unbooked[visit->kernel_number[i]] = false;
 	}
 }

@@ -29,7 +29,7 @@ enum stats_flag {
 struct stats_row {
 	enum stats_owner owner;
 	unsigned flags;	       /* enum stats_flag */
-	enum ledger_mode mode; /* of tenants and processes */
+	enum mode mode; /* of tenants and processes */
 	pid_t pid;	       /* of processes */
 	uid_t uid;
 	unsigned processes;  /* of hosts and tenants: how many are registered */
@@ -39,7 +39,7 @@ struct stats_row {
 	uint64_t used[KIND_COUNT];
 	uint64_t granted[KIND_COUNT]; /* used and idle credit */
 	uint64_t peak[KIND_COUNT];
-	uint64_t limit[KIND_COUNT];	    /* in force; SIZE_UNLIMITED */
+	uint64_t limit[KIND_COUNT];	    /* in force; UNLIMITED */
 	uint64_t configured[KIND_COUNT];    /* of hosts and tenants: what the policy says */
 	uint64_t process_limit[KIND_COUNT]; /* of tenants: for each of their processes */
 	uint64_t refused[KIND_COUNT];

@@ -12,8 +12,8 @@ struct subject {
 	gid_t group[SUBJECT_GROUPS];
 	char cgroup[SUBJECT_CGROUP];
 	char rooted[SUBJECT_CGROUP];
-	char container[2 * POLICY_NAME];
-	char job[POLICY_NAME];
+	char container[2 * NAME_SIZE];
+	char job[NAME_SIZE];
 };
 
 /*

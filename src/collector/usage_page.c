@@ -19,7 +19,7 @@ enum { PAGE = 4096 };
 /* Nobody may shrink or grow it: a page that went away would be a SIGBUS for who looks. */
 int usage_page_make(const struct usage_page **ret_page, uint64_t *ret_inode)
 {
-	const struct lease_signature signature = { USAGE_MAGIC, LEASE_VERSION, LEDGER_DEVICES,
+	const struct lease_signature signature = { USAGE_MAGIC, LEASE_VERSION, DEVICES_MAX,
 						   kinds_signature() };
 	struct stat status;
 	void *page;

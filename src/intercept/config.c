@@ -21,8 +21,6 @@ enum {
 
 #define MEGABYTE (1ull << 20)
 
-/* A limit that no variable speaks of; "unlimited" is a value that one may give. */
-#define UNSET (SIZE_UNLIMITED - 1)
 
 /* What the variables say before it is clear which of it applies. */
 struct draft {
@@ -195,20 +193,20 @@ static int parse_limits(struct draft *draft, const char *text)
 static int parse_own_mode(struct draft *draft, const char *text)
 {
 	unsigned choice;
-	int result = parse_choice(text, ledger_mode_names, LEDGER_MODES, &choice);
+	int result = parse_choice(text, mode_names, MODES, &choice);
 
 	if (result == 0)
-		draft->config->mode = (enum ledger_mode)choice;
+		draft->config->mode = (enum mode)choice;
 	return result;
 }
 
 static int parse_transport(struct draft *draft, const char *text)
 {
 	unsigned choice;
-	int result = parse_choice(text, ledger_transport_names, LEDGER_TRANSPORTS, &choice);
+	int result = parse_choice(text, transport_names, TRANSPORTS, &choice);
 
 	if (result == 0)
-		draft->config->transport = (enum ledger_transport)choice;
+		draft->config->transport = (enum transport)choice;
 	return result;
 }
 

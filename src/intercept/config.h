@@ -21,11 +21,11 @@ struct config {
 	bool enable;
 	bool fail_closed;
 	bool quiet;
-	enum ledger_mode mode;
+	enum mode mode;
 	int deny_errno;
 	enum log_level log_level;
 	const char *log_path; /* in the environment; NULL = the default */
-	enum ledger_transport transport;
+	enum transport transport;
 	const char *socket; /* of the collector, in the environment; NULL = the usual ones */
 	char shm_name[CONFIG_NAME_MAX];
 	mode_t shm_mode;

@@ -5,7 +5,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "ledger/kinds.h"
+#include "terms/kinds.h"
 #include "ledger/ledger.h"
 
 /* Parent domains and null MRs exist in the provider only: the kernel has no such

@@ -51,7 +51,7 @@ static __attribute__((noinline, cold)) bool gate_decide(struct library *library,
 	/* Neither logging nor the ledger touches errno. */
 	if (result > 0) {
 		/* The environment's mode is for the environment's limits. */
-		enum ledger_mode mode = refusal->own ? library->config.mode :
+		enum mode mode = refusal->own ? library->config.mode :
 						       ledger_mode(&library->ledger);
 		/* What the collector refuses is refused, whatever the mode is by now. */
 		bool passes = mode != MODE_ENFORCE && (refusal->own || result == LEDGER_UNANSWERED);

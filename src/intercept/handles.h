@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/lock.h"
-#include "ledger/kinds.h"
+#include "terms/kinds.h"
 
 enum object {
 #define OBJECT(name, reached, destroyer) OBJECT_##name,

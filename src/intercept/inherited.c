@@ -90,7 +90,7 @@ bool inherited_refund_pending(struct library *library)
 	    !ledger_past_is_over(&newest->past))
 		return false;
 	__atomic_store_n(&library->has_pending_refund, false, __ATOMIC_RELAXED);
-	for (unsigned device = 0; device < LEDGER_DEVICES; device++)
+	for (unsigned device = 0; device < DEVICES_MAX; device++)
 		for (int kind = 0; kind < KIND_COUNT; kind++) {
 			struct cost cost = {
 				1,

@@ -62,23 +62,23 @@ static void library_report_limits(const struct library *library, bool alone)
 
 	if (alone)
 		log_write(&library->log, LOG_INFO, "counting alone, mode %s",
-			  ledger_mode_names[library->config.mode]);
+			  mode_names[library->config.mode]);
 	else if (ledger_transport(&library->ledger) == TRANSPORT_EMBEDDED)
 		log_write(&library->log, LOG_INFO, "joined /dev/shm/%s, mode %s",
-			  library->config.shm_name, ledger_mode_names[library->config.mode]);
+			  library->config.shm_name, mode_names[library->config.mode]);
 	else
 		log_write(&library->log, LOG_INFO,
 			  "joined the collector by %s as tenant %s, mode %s there and %s for the "
 			  "environment's own limits",
-			  ledger_transport_names[ledger_transport(&library->ledger)],
+			  transport_names[ledger_transport(&library->ledger)],
 			  ledger_tenant(&library->ledger),
-			  ledger_mode_names[ledger_mode(&library->ledger)],
-			  ledger_mode_names[library->config.mode]);
+			  mode_names[ledger_mode(&library->ledger)],
+			  mode_names[library->config.mode]);
 	for (int kind = 0; kind < KIND_COUNT; kind++) {
-		if (limits->process[kind] != SIZE_UNLIMITED)
+		if (limits->process[kind] != UNLIMITED)
 			log_write(&library->log, LOG_INFO, "limit of this process: %s=%llu",
 				  kind_rows[kind].name, (unsigned long long)limits->process[kind]);
-		if (limits->host[kind] != SIZE_UNLIMITED)
+		if (limits->host[kind] != UNLIMITED)
 			log_write(&library->log, LOG_INFO,
 				  "limit of the host, as asked for: %s=%llu", kind_rows[kind].name,
 				  (unsigned long long)limits->host[kind]);
@@ -93,7 +93,7 @@ static void library_report_limits(const struct library *library, bool alone)
 static bool limits_are_set(const struct ledger_limits *limits)
 {
 	for (int kind = 0; kind < KIND_COUNT; kind++)
-		if (limits->process[kind] != SIZE_UNLIMITED || limits->host[kind] != SIZE_UNLIMITED)
+		if (limits->process[kind] != UNLIMITED || limits->host[kind] != UNLIMITED)
 			return true;
 	return limits->devices != 0;
 }

@@ -42,7 +42,7 @@ struct library {
 	int64_t joins_again; /* in PHASE_WAITING: when, in seconds of CLOCK_MONOTONIC */
 	/* What we destroyed of the process before us while it lived; see inherited.h. */
 	bool has_pending_refund;
-	uint64_t pending_refund[LEDGER_DEVICES][KIND_COUNT];
+	uint64_t pending_refund[DEVICES_MAX][KIND_COUNT];
 	/* From here on fork wipes nothing. */
 	struct handles handles __attribute__((aligned(LIBRARY_PAGE)));
 } __attribute__((aligned(LIBRARY_PAGE)));

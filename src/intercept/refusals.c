@@ -50,7 +50,7 @@ void refusal_report(struct library *library, const char *verb, unsigned device,
 	else
 		snprintf(why, sizeof(why), "used %llu/%llu, wanted %llu more, limit of the %s",
 			 (unsigned long long)refusal->used, (unsigned long long)refusal->limit,
-			 (unsigned long long)refusal->wanted, ledger_scope_names[refusal->scope]);
+			 (unsigned long long)refusal->wanted, scope_names[refusal->scope]);
 	if (result != LEDGER_UNANSWERED) /* of which nobody could tell more */
 		snprintf(event, sizeof(event), ", event %d-%llu", (int)getpid(),
 			 (unsigned long long)(refusal->event ? refusal->event : number));

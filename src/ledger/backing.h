@@ -6,7 +6,7 @@
 #include "ledger/ledger.h"
 
 struct ledger_backing {
-	enum ledger_transport transport;
+	enum transport transport;
 	/* As the functions of ledger.h; charge may refuse although dead processes
 	 * still hold something, release_dead says how many it gave back. */
 	int (*charge)(struct ledger *ledger, unsigned device, const struct cost *cost, bool forced,
@@ -19,7 +19,7 @@ struct ledger_backing {
 	int (*device)(struct ledger *ledger, const char *name);
 	const char *(*device_name)(const struct ledger *ledger, unsigned device);
 	const char *(*tenant)(const struct ledger *ledger);
-	enum ledger_mode (*mode)(const struct ledger *ledger);
+	enum mode (*mode)(const struct ledger *ledger);
 	void (*close)(struct ledger *ledger);
 };
 
@@ -29,6 +29,6 @@ int embedded_open(struct ledger *ledger, const struct ledger_options *options,
 
 /* With the collector: by leases, or asking at each operation. */
 int lease_open(struct ledger *ledger, const struct ledger_options *options,
-	       enum ledger_transport transport, char problem[LEDGER_PROBLEM]);
+	       enum transport transport, char problem[LEDGER_PROBLEM]);
 
 #endif

@@ -25,7 +25,7 @@ enum { STUCK_SECONDS = 2 };
 void deferred_charge_all(struct ledger *ledger)
 {
 	__atomic_fetch_and(&ledger->embedded.unusual, ~(uint32_t)LEDGER_DEFERRED, __ATOMIC_ACQUIRE);
-	for (unsigned device = 0; device < LEDGER_DEVICES; device++)
+	for (unsigned device = 0; device < DEVICES_MAX; device++)
 		for (int kind = 0; kind < KIND_COUNT; kind++) {
 			uint64_t amount = __atomic_exchange_n(
 				&ledger->embedded.deferred[device][kind], 0, __ATOMIC_RELAXED);
@@ -90,7 +90,7 @@ static bool limit_refuses(const struct ledger *ledger, unsigned device, unsigned
 {
 	const struct layout_header *header = ledger->embedded.header;
 	const struct {
-		enum ledger_scope scope;
+		enum limit_scope scope;
 		uint64_t used, limit;
 	} levels[] = {
 		{ SCOPE_PROCESS, ledger->embedded.slot->used[kind], ledger->limits->process[kind] },
@@ -224,7 +224,7 @@ static uint64_t embedded_used(struct ledger *ledger, enum kind kind)
 	bool locked = embedded_lock(ledger) == 0;
 	uint64_t held = 0;
 
-	for (unsigned device = 0; device < LEDGER_DEVICES; device++)
+	for (unsigned device = 0; device < DEVICES_MAX; device++)
 		held += ledger->embedded.slot->device[device].charged[kind] -
 			LOAD(ledger->embedded.slot->device[device].returned[kind]);
 	if (locked)
@@ -247,7 +247,7 @@ int embedded_device(struct ledger *ledger, const char *name)
 	if (result < 0)
 		return result;
 	result = -ENOSPC;
-	for (int device = 1; device < LEDGER_DEVICES; device++) {
+	for (int device = 1; device < DEVICES_MAX; device++) {
 		struct layout_device *row = &header->device[device];
 
 		if (!row->name[0])
@@ -270,7 +270,7 @@ static void embedded_close(struct ledger *ledger)
 	if (embedded_lock(ledger) < 0)
 		return;
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
-		for (unsigned device = 0; device < LEDGER_DEVICES; device++)
+		for (unsigned device = 0; device < DEVICES_MAX; device++)
 			if (ledger->embedded.slot->devices >> device & 1)
 				sums_notice(ledger->embedded.header, ledger->embedded.slot, device,
 					    kind);
@@ -298,7 +298,7 @@ static const char *embedded_tenant(const struct ledger *ledger)
 	return "default";
 }
 
-static enum ledger_mode embedded_mode(const struct ledger *ledger)
+static enum mode embedded_mode(const struct ledger *ledger)
 {
 	return MODE_ENFORCE;
 }

@@ -15,9 +15,9 @@ static void requested_limit_set_host(struct ledger *ledger, int kind)
 	uint64_t requested = ledger->limits->host[kind], bit = 1ull << kind;
 	bool meant = !(ledger->limits->host_defaults & bit);
 
-	if (requested == SIZE_UNLIMITED)
+	if (requested == UNLIMITED)
 		return;
-	if (header->limit[kind] != SIZE_UNLIMITED && !(meant && header->defaults & bit))
+	if (header->limit[kind] != UNLIMITED && !(meant && header->defaults & bit))
 		return;
 	/* In this order a death in between leaves at most a value that still gives way. */
 	__atomic_store_n(&header->defaults, header->defaults | bit, __ATOMIC_RELEASE);
@@ -30,7 +30,7 @@ static void requested_limit_set_host(struct ledger *ledger, int kind)
 static void requested_limit_report(const struct ledger *ledger, const char *scope, int kind,
 				   uint64_t requested, uint64_t stands)
 {
-	if (requested != SIZE_UNLIMITED && requested != stands)
+	if (requested != UNLIMITED && requested != stands)
 		log_write(ledger->log, LOG_WARN,
 			  "%s limit %s=%llu is set already by an earlier process; "
 			  "it stays, and %llu is not used",
@@ -41,7 +41,7 @@ static void requested_limit_report(const struct ledger *ledger, const char *scop
 static int requested_limits_set(struct ledger *ledger)
 {
 	const struct ledger_limits *limits = ledger->limits;
-	struct layout_device *rows[LEDGER_DEVICES];
+	struct layout_device *rows[DEVICES_MAX];
 	int result;
 
 	for (unsigned i = 0; i < limits->devices; i++) {
@@ -53,7 +53,7 @@ static int requested_limits_set(struct ledger *ledger)
 			log_write(ledger->log, LOG_WARN,
 				  "device %s: no room in the table of %d devices; "
 				  "its limits are not used",
-				  limits->device[i].name, LEDGER_DEVICES);
+				  limits->device[i].name, DEVICES_MAX);
 	}
 	result = embedded_lock(ledger);
 	if (result < 0)
@@ -61,7 +61,7 @@ static int requested_limits_set(struct ledger *ledger)
 	for (int kind = 0; kind < KIND_COUNT; kind++) {
 		requested_limit_set_host(ledger, kind);
 		for (unsigned i = 0; i < limits->devices; i++)
-			if (rows[i] && rows[i]->limit[kind] == SIZE_UNLIMITED)
+			if (rows[i] && rows[i]->limit[kind] == UNLIMITED)
 				STORE(rows[i]->limit[kind], limits->device[i].limit[kind]);
 	}
 	embedded_unlock(ledger);

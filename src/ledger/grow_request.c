@@ -123,7 +123,7 @@ void grow_request_end(struct ledger *ledger)
 void grow_reply_describe(const struct proto_give *reply, struct ledger_refusal *ret)
 {
 	*ret = (struct ledger_refusal){
-		.scope = reply->scope < LEDGER_SCOPES ? reply->scope : SCOPE_HOST,
+		.scope = reply->scope < SCOPES ? reply->scope : SCOPE_HOST,
 		.kind = reply->kind < KIND_COUNT ? reply->kind : 0,
 		.used = reply->used,
 		.wanted = reply->wanted,

@@ -16,7 +16,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#include "ledger/kinds.h"
+#include "terms/kinds.h"
 #include "ledger/ledger.h"
 #include "ledger/tallies.h"
 
@@ -42,7 +42,7 @@ struct layout_signature {
 };
 
 struct layout_device {
-	char name[LEDGER_DEVICE_NAME]; /* locked, once; "" = free; 0 is the nameless device */
+	char name[NAME_SIZE]; /* locked, once; "" = free; 0 is the nameless device */
 	uint64_t limit[KIND_COUNT];    /* locked, once, by the first process that sets it */
 	uint64_t used[KIND_COUNT];     /* locked; sum over the slots */
 };
@@ -67,7 +67,7 @@ struct layout_header {
 	uint32_t seats_high; /* locked; seats ever taken, only grows */
 	_Alignas(64) uint64_t limit[KIND_COUNT]; /* locked, by the first that names one */
 	uint64_t used[KIND_COUNT];		 /* locked; sum over the slots */
-	_Alignas(64) struct layout_device device[LEDGER_DEVICES];
+	_Alignas(64) struct layout_device device[DEVICES_MAX];
 	_Alignas(64) struct layout_seat seat[LAYOUT_SEATS];
 };
 
@@ -90,7 +90,7 @@ struct layout_slot {
 	uint64_t used[KIND_COUNT]; /* locked; sum of charged - noticed over the devices */
 	struct tallies tallies;	   /* without the lock */
 	uint64_t devices;	   /* the owner, locked; bit d: device[d] may be used */
-	struct layout_slot_device device[LEDGER_DEVICES];
+	struct layout_slot_device device[DEVICES_MAX];
 } __attribute__((aligned(LAYOUT_PAGE)));
 
 #define LAYOUT_HEADER_SIZE                                                                         \
@@ -100,7 +100,7 @@ struct layout_slot {
 _Static_assert(sizeof(struct layout_signature) == 48, "a signature is compared as bytes");
 _Static_assert(sizeof(struct layout_seat) == 32, "two seats per cache line");
 _Static_assert(sizeof(struct layout_slot) % LAYOUT_PAGE == 0, "a slot is allocated by pages");
-_Static_assert(LEDGER_DEVICES <= 64, "devices are bits of a word");
+_Static_assert(DEVICES_MAX <= 64, "devices are bits of a word");
 _Static_assert(KIND_COUNT <= 64, "kinds are bits of a word");
 
 static inline off_t layout_slot_offset(unsigned seat)

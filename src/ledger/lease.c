@@ -230,14 +230,14 @@ const char *lease_tenant(const struct ledger *ledger)
 	return ledger->lease.tenant;
 }
 
-enum ledger_mode lease_mode(const struct ledger *ledger)
+enum mode lease_mode(const struct ledger *ledger)
 {
 	/* In one order with additions to `used`; see ledger_mode. */
 	uint32_t mode = ledger->lease.table ?
 				__atomic_load_n(&ledger->lease.table->mode, __ATOMIC_SEQ_CST) :
 				__atomic_load_n(&ledger->lease.mode, __ATOMIC_RELAXED);
 
-	return mode < LEDGER_MODES ? mode : MODE_ENFORCE;
+	return mode < MODES ? mode : MODE_ENFORCE;
 }
 
 /* The end of the process tells the collector, and surely. */

@@ -49,7 +49,7 @@ int lease_release_dead(struct ledger *ledger);
 void lease_defer(struct ledger *ledger, unsigned device, const struct cost *cost);
 uint64_t lease_used(struct ledger *ledger, enum kind kind);
 const char *lease_tenant(const struct ledger *ledger);
-enum ledger_mode lease_mode(const struct ledger *ledger);
+enum mode lease_mode(const struct ledger *ledger);
 void lease_close(struct ledger *ledger);
 
 /* The two ways differ in how they charge and refund. */

@@ -7,7 +7,7 @@
 
 /* The devices that this process, or one that it was forked from, has named. Contexts
  * outlive fork and with them the numbers. Written under `asking`, name before count. */
-static char lease_device_names[LEDGER_DEVICES][LEDGER_DEVICE_NAME];
+static char lease_device_names[DEVICES_MAX][NAME_SIZE];
 static unsigned lease_device_count = 1; /* the nameless one */
 
 void lease_device_limits(const struct ledger *ledger, unsigned device, uint64_t *ret_limit)
@@ -15,7 +15,7 @@ void lease_device_limits(const struct ledger *ledger, unsigned device, uint64_t 
 	const struct ledger_limits *limits = ledger->limits;
 
 	for (int kind = 0; kind < KIND_COUNT; kind++)
-		ret_limit[kind] = PROTO_UNLIMITED;
+		ret_limit[kind] = UNLIMITED;
 	for (unsigned i = 0; i < limits->devices; i++)
 		if (!strcmp(limits->device[i].name, lease_device_names[device]))
 			memcpy(ret_limit, limits->device[i].limit, sizeof(limits->device[i].limit));
@@ -27,14 +27,14 @@ int lease_device(struct ledger *ledger, const char *name)
 
 	lock_acquire(&ledger->lease.asking);
 	while (device < lease_device_count &&
-	       strncmp(lease_device_names[device], name, LEDGER_DEVICE_NAME - 1))
+	       strncmp(lease_device_names[device], name, NAME_SIZE - 1))
 		device++;
-	if (device == lease_device_count && device < LEDGER_DEVICES) {
-		strncpy(lease_device_names[device], name, LEDGER_DEVICE_NAME - 1);
+	if (device == lease_device_count && device < DEVICES_MAX) {
+		strncpy(lease_device_names[device], name, NAME_SIZE - 1);
 		__atomic_store_n(&lease_device_count, device + 1, __ATOMIC_RELEASE);
 	}
 	lock_release(&ledger->lease.asking);
-	return device < LEDGER_DEVICES ? (int)device : -ENOSPC;
+	return device < DEVICES_MAX ? (int)device : -ENOSPC;
 }
 
 const char *lease_device_name(const struct ledger *ledger, unsigned device)

@@ -21,13 +21,8 @@ enum {
 				   table of 64 that every process has */
 };
 
-_Static_assert((int)LEDGER_TENANT_NAME == PROTO_NAME && (int)LEDGER_DEVICE_NAME == PROTO_NAME &&
-		       (int)LEDGER_SOCKET_PATH == PROTO_PATH,
+_Static_assert((int)LEDGER_SOCKET_PATH == PROTO_PATH,
 	       "names travel whole");
-_Static_assert((int)MODE_ENFORCE == PROTO_ENFORCE && (int)MODE_WARN == PROTO_WARN &&
-		       (int)MODE_AUDIT == PROTO_AUDIT,
-	       "modes travel as numbers");
-
 struct ledger_place descriptor_place(const struct stat *status)
 {
 	return (struct ledger_place){ status->st_dev, status->st_ino };
@@ -192,7 +187,7 @@ static int join_collector(struct ledger *ledger, const struct ledger_options *op
 	lease->cookie = welcome.cookie;
 	lease->mode = welcome.mode;
 	memcpy(lease->tenant, proto_text(welcome.tenant), sizeof(lease->tenant));
-	for (unsigned device = 0; device < LEDGER_DEVICES; device++)
+	for (unsigned device = 0; device < DEVICES_MAX; device++)
 		lease->cap[device] = lease_no_cap;
 	ledger->backing = shared ? &lease_backing : &socket_backing;
 	ledger->tallies = &lease->usage->tallies;
@@ -204,7 +199,7 @@ static int join_collector(struct ledger *ledger, const struct ledger_options *op
 /* Sharing memory takes two descriptors more. A process that has none left for that is counted
  * all the same. */
 int lease_open(struct ledger *ledger, const struct ledger_options *options,
-	       enum ledger_transport transport, char problem[LEDGER_PROBLEM])
+	       enum transport transport, char problem[LEDGER_PROBLEM])
 {
 	int result = join_collector(ledger, options, transport == TRANSPORT_LEASE, problem);
 

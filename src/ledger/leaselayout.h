@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-#include "ledger/kinds.h"
+#include "terms/kinds.h"
 #include "ledger/ledger.h"
 #include "ledger/tallies.h"
 
@@ -51,7 +51,7 @@ struct usage_page {
 	uint64_t question; /* the process: number of its question from before it is asked until
 			      what was given is taken, by seq_cst operations; 0 = none */
 	struct tallies tallies;
-	struct usage_row row[LEDGER_DEVICES];
+	struct usage_row row[DEVICES_MAX];
 };
 
 struct lease_row {
@@ -60,7 +60,7 @@ struct lease_row {
 
 struct lease_table {
 	struct lease_signature signature;
-	uint32_t mode; /* the collector: enum ledger_mode of the tenant */
+	uint32_t mode; /* the collector: enum mode of the tenant */
 	struct lease_row row[LEASES_MAX];
 };
 

@@ -14,20 +14,12 @@
 
 const char *const qp_type_names[QP_TYPES] = { "RC", "UC", "UD", "XRC", "RAW", "DRIVER" };
 const char *const qp_state_names[QP_STATES] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
-const char *const ledger_scope_names[LEDGER_SCOPES] = {
-	[SCOPE_PROCESS] = "process", [SCOPE_PROCESS_DEVICE] = "process on the device",
-	[SCOPE_TENANT] = "tenant",   [SCOPE_TENANT_DEVICE] = "tenant on the device",
-	[SCOPE_DEVICE] = "device",   [SCOPE_HOST] = "host",
-};
-const char *const ledger_mode_names[LEDGER_MODES] = { "enforce", "warn", "audit" };
-const char *const ledger_transport_names[LEDGER_TRANSPORTS] = { "auto", "lease", "embedded",
-								"socket" };
 
 void ledger_limits_clear(struct ledger_limits *limits)
 {
 	memset(limits, 0, sizeof(*limits));
 	for (int kind = 0; kind < KIND_COUNT; kind++)
-		limits->process[kind] = limits->host[kind] = SIZE_UNLIMITED;
+		limits->process[kind] = limits->host[kind] = UNLIMITED;
 }
 
 struct ledger_device_limits *ledger_limits_device(struct ledger_limits *limits, const char *name,
@@ -35,25 +27,25 @@ struct ledger_device_limits *ledger_limits_device(struct ledger_limits *limits, 
 {
 	struct ledger_device_limits *row = limits->device;
 
-	if (length == 0 || length >= LEDGER_DEVICE_NAME)
+	if (length == 0 || length >= NAME_SIZE)
 		return NULL;
 	for (; row < limits->device + limits->devices; row++)
 		if (strlen(row->name) == length && !memcmp(row->name, name, length))
 			return row;
-	if (limits->devices == LEDGER_DEVICES - 1)
+	if (limits->devices == DEVICES_MAX - 1)
 		return NULL;
 	limits->devices++;
 	memcpy(row->name, name, length);
 	for (int kind = 0; kind < KIND_COUNT; kind++)
-		row->limit[kind] = SIZE_UNLIMITED;
+		row->limit[kind] = UNLIMITED;
 	return row;
 }
 
 /* The parent's, in a forked child; TRANSPORT_AUTO in a process that has had none. */
-static enum ledger_transport inherited;
+static enum transport inherited;
 
 static int ledger_open_by(struct ledger *ledger, const struct ledger_options *options,
-			  enum ledger_transport transport, char problem[LEDGER_PROBLEM])
+			  enum transport transport, char problem[LEDGER_PROBLEM])
 {
 	memset(ledger, 0, sizeof(*ledger));
 	ledger->limits = options->limits;
@@ -91,7 +83,7 @@ static enum presence collector_presence(int result)
 }
 
 static int collector_join(struct ledger *ledger, const struct ledger_options *options,
-			  enum ledger_transport transport, char problem[LEDGER_PROBLEM])
+			  enum transport transport, char problem[LEDGER_PROBLEM])
 {
 	int result = ledger_open_by(ledger, options, transport, problem);
 	bool heir = inherited != TRANSPORT_AUTO; /* its parent could not grow either */
@@ -103,7 +95,7 @@ static int collector_join(struct ledger *ledger, const struct ledger_options *op
 int ledger_open(struct ledger *ledger, const struct ledger_options *options,
 		char problem[LEDGER_PROBLEM])
 {
-	enum ledger_transport transport = inherited ? inherited : options->transport;
+	enum transport transport = inherited ? inherited : options->transport;
 	int result;
 
 	if (transport == TRANSPORT_AUTO)
@@ -138,7 +130,7 @@ int ledger_device(struct ledger *ledger, const char *name)
 	log_write(ledger->log, LOG_WARN,
 		  "device %s: no room in the table of %d devices; "
 		  "its objects count for the process and the host only",
-		  name, LEDGER_DEVICES);
+		  name, DEVICES_MAX);
 	return LEDGER_NAMELESS;
 }
 
@@ -154,12 +146,12 @@ const char *ledger_tenant(const struct ledger *ledger)
 	return ledger->backing->tenant(ledger);
 }
 
-enum ledger_mode ledger_mode(const struct ledger *ledger)
+enum mode ledger_mode(const struct ledger *ledger)
 {
 	return ledger->backing->mode(ledger);
 }
 
-enum ledger_transport ledger_transport(const struct ledger *ledger)
+enum transport ledger_transport(const struct ledger *ledger)
 {
 	return ledger->backing->transport;
 }

@@ -18,14 +18,12 @@
 
 #include "base/lock.h"
 #include "base/log.h"
-#include "base/size.h"
-#include "ledger/kinds.h"
+#include "terms/size.h"
+#include "terms/kinds.h"
+#include "terms/terms.h"
 
 enum {
-	LEDGER_DEVICES = 32, /* the first is the nameless device: objects of no known one */
-	LEDGER_DEVICE_NAME = 64,
 	LEDGER_NAMELESS = 0,
-	LEDGER_TENANT_NAME = 64,
 	LEDGER_SOCKET_PATH = 108,
 	LEDGER_CM_EVENTS = 24,
 	LEDGER_REFUSED = 1,
@@ -59,9 +57,9 @@ struct ledger_limits {
 	uint64_t host_defaults;	   /* likewise for host[k] */
 	unsigned devices;
 	struct ledger_device_limits {
-		char name[LEDGER_DEVICE_NAME];
+		char name[NAME_SIZE];
 		uint64_t limit[KIND_COUNT];
-	} device[LEDGER_DEVICES];
+	} device[DEVICES_MAX];
 };
 
 void ledger_limits_clear(struct ledger_limits *limits);
@@ -70,26 +68,9 @@ void ledger_limits_clear(struct ledger_limits *limits);
 struct ledger_device_limits *ledger_limits_device(struct ledger_limits *limits, const char *name,
 						  size_t length);
 
-enum ledger_scope {
-	SCOPE_PROCESS,
-	SCOPE_PROCESS_DEVICE,
-	SCOPE_TENANT,
-	SCOPE_TENANT_DEVICE,
-	SCOPE_DEVICE,
-	SCOPE_HOST,
-	LEDGER_SCOPES
-};
-
-extern const char *const ledger_scope_names[LEDGER_SCOPES];
-
-/* What is done at a limit. */
-enum ledger_mode { MODE_ENFORCE, MODE_WARN, MODE_AUDIT, LEDGER_MODES };
-
-extern const char *const ledger_mode_names[LEDGER_MODES];
-
 /* Which limit a charge met. */
 struct ledger_refusal {
-	enum ledger_scope scope;
+	enum limit_scope scope;
 	enum kind kind;
 	uint64_t used;
 	uint64_t wanted;
@@ -101,23 +82,12 @@ struct ledger_refusal {
 	uint64_t event; /* the collector's number for this refusal; 0 without a collector */
 };
 
-/* Where the numbers live. AUTO: with the collector if there is one, otherwise EMBEDDED. */
-enum ledger_transport {
-	TRANSPORT_AUTO,
-	TRANSPORT_LEASE,
-	TRANSPORT_EMBEDDED,
-	TRANSPORT_SOCKET,
-	LEDGER_TRANSPORTS
-};
-
-extern const char *const ledger_transport_names[LEDGER_TRANSPORTS];
-
 struct ledger_options {
-	enum ledger_transport transport;
+	enum transport transport;
 	const char *socket; /* of the collector; NULL: where one is usually found */
 	bool again;  /* an earlier attempt to join ended with LEDGER_LATER: wait less */
 	bool closed; /* no other place will do than the collector that is there, or the file */
-	enum ledger_mode own_mode; /* at the limits below, for the collector's events */
+	enum mode own_mode; /* at the limits below, for the collector's events */
 	const char *name;   /* of the embedded file below /dev/shm */
 	mode_t mode;	    /* of a file that has to be created */
 	bool shared;	    /* the mode was an explicit choice: a file of another user will do */
@@ -140,15 +110,15 @@ struct ledger_embedded {
 	pid_t pid; /* these three say who we are (identity.h) */
 	uint64_t start, view;
 	uint32_t unusual; /* LEDGER_DEFERRED, LEDGER_LEFT; 0 on the common path */
-	uint64_t deferred[LEDGER_DEVICES][KIND_COUNT]; /* charges that could not be written */
+	uint64_t deferred[DEVICES_MAX][KIND_COUNT]; /* charges that could not be written */
 };
 
 /* Of lease.h. */
 struct ledger_lease {
 	struct usage_page *usage;
 	const struct lease_table *table;     /* its first rows; NULL: asks at each operation */
-	const uint64_t *cap[LEDGER_DEVICES]; /* in its rows; zeros until there is a lease, */
-	uint32_t number[LEDGER_DEVICES];     /* which has this number */
+	const uint64_t *cap[DEVICES_MAX]; /* in its rows; zeros until there is a lease, */
+	uint32_t number[DEVICES_MAX];     /* which has this number */
 	uint64_t cookie;
 	struct lock asking;    /* one thread at a time; it may take seconds */
 	uint64_t questions;    /* ever asked; under `asking` */
@@ -158,8 +128,8 @@ struct ledger_lease {
 	struct ledger_place {
 		uint64_t device, inode;
 	} connection_place, root; /* what the descriptor leads to, and "/" did when we joined */
-	enum ledger_mode mode; /* of the tenant, when there is no table to say so */
-	char tenant[LEDGER_TENANT_NAME];
+	enum mode mode; /* of the tenant, when there is no table to say so */
+	char tenant[NAME_SIZE];
 	char socket[LEDGER_SOCKET_PATH];
 };
 
@@ -227,8 +197,8 @@ const char *ledger_device_name(const struct ledger *ledger, unsigned device);
  * by force, since a limit is not enforced, and finds the mode unchanged after that, has been
  * counted before the mode changes. */
 const char *ledger_tenant(const struct ledger *ledger);
-enum ledger_mode ledger_mode(const struct ledger *ledger);
-enum ledger_transport ledger_transport(const struct ledger *ledger);
+enum mode ledger_mode(const struct ledger *ledger);
+enum transport ledger_transport(const struct ledger *ledger);
 
 /*
  * Takes the cost. LEDGER_REFUSED with *ret_refusal filled when it would go over

@@ -11,7 +11,7 @@ static void seat_release(struct layout_header *header, unsigned seat)
 {
 	struct layout_slot *slot = layout_slot(header, seat);
 
-	for (unsigned device = 0; device < LEDGER_DEVICES; device++) {
+	for (unsigned device = 0; device < DEVICES_MAX; device++) {
 		const struct layout_slot_device *row = &slot->device[device];
 
 		for (int kind = 0; kind < KIND_COUNT && slot->devices >> device & 1; kind++) {
@@ -93,7 +93,7 @@ int seat_take(struct ledger *ledger, int fd)
 	ledger->embedded.seat = i;
 	ledger->embedded.slot = layout_slot(header, i);
 	/* All that have a name so far: a forked child may go on with one that its parent named. */
-	for (unsigned device = 0; device < LEDGER_DEVICES; device++)
+	for (unsigned device = 0; device < DEVICES_MAX; device++)
 		if (device == LEDGER_NAMELESS || header->device[device].name[0])
 			ledger->embedded.slot->devices |= 1ull << device;
 	ledger->gauges = (char *)&ledger->embedded.slot->device[0].gauges;

@@ -40,7 +40,7 @@ static struct layout_signature shmfile_signature(void)
 		.version = LAYOUT_VERSION,
 		.word_bits = 8 * sizeof(void *),
 		.seats = LAYOUT_SEATS,
-		.devices = LEDGER_DEVICES,
+		.devices = DEVICES_MAX,
 		.kinds = KIND_COUNT,
 		.slot_size = sizeof(struct layout_slot),
 		.kinds_signature = kinds_signature(),
@@ -69,9 +69,9 @@ static void header_init(struct layout_header *header)
 	pthread_mutex_init(&header->lock, &attributes);
 	pthread_mutexattr_destroy(&attributes);
 	for (int kind = 0; kind < KIND_COUNT; kind++) {
-		header->limit[kind] = SIZE_UNLIMITED;
-		for (unsigned device = 0; device < LEDGER_DEVICES; device++)
-			header->device[device].limit[kind] = SIZE_UNLIMITED;
+		header->limit[kind] = UNLIMITED;
+		for (unsigned device = 0; device < DEVICES_MAX; device++)
+			header->device[device].limit[kind] = UNLIMITED;
 	}
 	header->signature = shmfile_signature();
 }

@@ -11,7 +11,7 @@ void sums_rebuild(struct layout_header *header)
 {
 	for (int kind = 0; kind < KIND_COUNT; kind++) {
 		header->used[kind] = 0;
-		for (unsigned device = 0; device < LEDGER_DEVICES; device++)
+		for (unsigned device = 0; device < DEVICES_MAX; device++)
 			header->device[device].used[kind] = 0;
 	}
 	for (unsigned seat = 0; seat < header->seats_high; seat++) {
@@ -20,7 +20,7 @@ void sums_rebuild(struct layout_header *header)
 		if (header->seat[seat].state != SEAT_TAKEN)
 			continue;
 		memset(slot->used, 0, sizeof(slot->used));
-		for (unsigned device = 0; device < LEDGER_DEVICES; device++) {
+		for (unsigned device = 0; device < DEVICES_MAX; device++) {
 			struct layout_slot_device *row = &slot->device[device];
 
 			for (int kind = 0; kind < KIND_COUNT && slot->devices >> device & 1;
@@ -45,7 +45,7 @@ void sums_notice_all(struct layout_header *header, unsigned kind)
 
 		if (header->seat[seat].state != SEAT_TAKEN)
 			continue;
-		for (unsigned device = 0; device < LEDGER_DEVICES; device++)
+		for (unsigned device = 0; device < DEVICES_MAX; device++)
 			if (slot->devices >> device & 1)
 				sums_notice(header, slot, device, kind);
 	}

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "ledger/kinds.h"
+#include "terms/kinds.h"
 #include "ledger/ledger.h"
 
 struct tallies {

@@ -28,7 +28,7 @@ void ledger_view_close(struct ledger_view *view)
 
 int ledger_view_device(const struct ledger_view *view, const char *name)
 {
-	for (int device = 1; device < LEDGER_DEVICES; device++)
+	for (int device = 1; device < DEVICES_MAX; device++)
 		if (!strcmp(view->header->device[device].name, name))
 			return device;
 	return -1;
@@ -73,7 +73,7 @@ uint64_t ledger_view_used(const struct ledger_view *view, int device, enum kind 
 	for (unsigned seat = 0; seat < ledger_view_seats(view); seat++) {
 		const struct layout_slot *slot = ledger_view_seat(view, seat, NULL);
 
-		for (int row = 0; slot && row < LEDGER_DEVICES; row++)
+		for (int row = 0; slot && row < DEVICES_MAX; row++)
 			if (device < 0 || device == row)
 				used += ledger_view_held(slot, (unsigned)row, kind);
 	}

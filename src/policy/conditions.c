@@ -266,7 +266,7 @@ static const struct policy_condition *condition_find(const char *name)
 
 static int condition_fail(const struct policy_source *source, const char *name)
 {
-	char names[256] = "", word[POLICY_NAME];
+	char names[256] = "", word[NAME_SIZE];
 
 	for (unsigned i = 0; i < POLICY_CONDITIONS; i++) {
 		snprintf(word, sizeof(word), "%s=", policy_conditions[i].name);

@@ -29,8 +29,8 @@ struct policy_condition_type {
 struct policy_facts {
 	const struct policy_subject *subject;
 	const char *cgroup;
-	char container[2 * POLICY_NAME];
-	char job[POLICY_NAME];
+	char container[2 * NAME_SIZE];
+	char job[NAME_SIZE];
 };
 
 struct policy_condition {

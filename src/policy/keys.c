@@ -133,9 +133,8 @@ bool policy_name_is_valid(const char *name)
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
 	size_t length = strlen(name);
 
-	return length > 0 && length < POLICY_NAME && strspn(name, characters) == length;
+	return length > 0 && length < NAME_SIZE && strspn(name, characters) == length;
 }
-_Static_assert((int)POLICY_NAME == (int)LEDGER_DEVICE_NAME, "tenants and devices: one rule");
 
 void policy_key_print(const struct policy_key *key, const struct policy_place *place,
 		      char ret_name[POLICY_KEY_NAME])
@@ -239,7 +238,7 @@ static int place_parse(const struct policy_source *source, const struct policy_s
 		if (!dot)
 			return key_fail(source, section, text);
 		snprintf(place.device, sizeof(place.device), "%.*s", (int)(dot - at), at);
-		if (dot - at >= LEDGER_DEVICE_NAME || !policy_name_is_valid(place.device))
+		if (dot - at >= NAME_SIZE || !policy_name_is_valid(place.device))
 			return policy_fail(
 				source, -EINVAL,
 				POLICY_WORD

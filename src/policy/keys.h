@@ -60,7 +60,7 @@ extern const struct policy_key policy_keys[POLICY_KEYS];
 /* One of the values that a field can have: for a key of one value, nothing is said. */
 struct policy_place {
 	unsigned next;			 /* for policy_key_next */
-	char device[LEDGER_DEVICE_NAME]; /* "": in total */
+	char device[NAME_SIZE]; /* "": in total */
 	enum kind kind;
 };
 

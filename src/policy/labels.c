@@ -124,8 +124,8 @@ static bool job_of_name(const char *cgroup, struct span name, struct span *ret_j
  * service manager: what is below belongs to those inside, who may give
  * themselves any names there.
  */
-void policy_labels(const char *cgroup, char ret_container[2 * POLICY_NAME],
-		   char ret_job[POLICY_NAME])
+void policy_labels(const char *cgroup, char ret_container[2 * NAME_SIZE],
+		   char ret_job[NAME_SIZE])
 {
 	struct span name = { cgroup, 0 }, found;
 
@@ -136,9 +136,9 @@ void policy_labels(const char *cgroup, char ret_container[2 * POLICY_NAME],
 		if (name.length == 0 || span_between(name, "user@", ".service", &found))
 			return;
 		if (!ret_job[0] && job_of_name(cgroup, name, &found))
-			label_copy(found, ret_job, POLICY_NAME);
+			label_copy(found, ret_job, NAME_SIZE);
 		if (container_of_name(name, &found)) {
-			label_copy(found, ret_container, 2 * POLICY_NAME);
+			label_copy(found, ret_container, 2 * NAME_SIZE);
 			return;
 		}
 	}

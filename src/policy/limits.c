@@ -10,13 +10,13 @@
 static void amounts_unset(uint64_t amount[KIND_COUNT])
 {
 	for (int kind = 0; kind < KIND_COUNT; kind++)
-		amount[kind] = POLICY_UNSET;
+		amount[kind] = UNSET;
 }
 
 static bool amounts_are_unset(const uint64_t amount[KIND_COUNT])
 {
 	for (int kind = 0; kind < KIND_COUNT; kind++)
-		if (amount[kind] != POLICY_UNSET)
+		if (amount[kind] != UNSET)
 			return false;
 	return true;
 }
@@ -83,7 +83,7 @@ int policy_limit_set(struct policy_limits *limits, const char *device, enum kind
 	}
 	row = limits_device_find(limits, device);
 	if (!row) {
-		if (value == POLICY_UNSET)
+		if (value == UNSET)
 			return 0;
 		result = limits_device_add(limits, device, &row);
 		if (result < 0)
@@ -99,5 +99,5 @@ uint64_t policy_limit(const struct policy_limits *limits, const char *device, en
 {
 	const uint64_t *limit = policy_limits_find(limits, device, kind);
 
-	return !limit || *limit == POLICY_UNSET ? SIZE_UNLIMITED : *limit;
+	return !limit || *limit == UNSET ? UNLIMITED : *limit;
 }

@@ -14,8 +14,7 @@
 #include "policy/keys.h"
 #include "policy/limits.h"
 
-const char *const policy_mode_names[POLICY_MODE_UNSET] = { "enforce", "warn", "audit" };
-const char *const policy_switch_names[POLICY_SWITCH_UNSET] = { "off", "on" };
+const char *const policy_switch_names[SWITCH_UNSET] = { "off", "on" };
 
 static void tenant_init(struct policy_tenant *tenant, const char *name)
 {
@@ -153,9 +152,9 @@ static const void *tenant_value(const struct policy *policy, const struct policy
 	return value ? value : key->initial;
 }
 
-enum policy_mode policy_tenant_mode(const struct policy *policy, const struct policy_tenant *tenant)
+enum mode policy_tenant_mode(const struct policy *policy, const struct policy_tenant *tenant)
 {
-	return *(const enum policy_mode *)tenant_value(policy, tenant, POLICY_KEY_mode);
+	return *(const enum mode *)tenant_value(policy, tenant, POLICY_KEY_mode);
 }
 
 bool policy_tenant_guard(const struct policy *policy, const struct policy_tenant *tenant)
@@ -186,7 +185,7 @@ static uint64_t tenant_amount(const struct policy *policy, const struct policy_t
 		if (structure)
 			amount = policy_limits_find((const void *)(structure + key->offset), device,
 						    kind);
-		if (amount && *amount != POLICY_UNSET)
+		if (amount && *amount != UNSET)
 			return *amount;
 	}
 	return *(const uint64_t *)key->initial;

@@ -14,52 +14,48 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/size.h"
-#include "ledger/ledger.h"
+#include "terms/size.h"
+#include "terms/kinds.h"
+#include "terms/terms.h"
 
 #define POLICY_DEFAULT_FILE "/etc/rdma_intercept/policy.conf"
 
-/* A limit that the policy does not set; "unlimited" (SIZE_UNLIMITED) is a value that it may set. */
-#define POLICY_UNSET (SIZE_UNLIMITED - 1)
+/* A limit that the policy does not set; "unlimited" (UNLIMITED) is a value that it may set. */
+#define UNSET (UNLIMITED - 1)
 
 enum {
-	POLICY_NAME = 64,
 	POLICY_PATH = 256,
 	POLICY_SOCKET = 108, /* a path that a socket can have */
 	POLICY_PROBLEM = 512,
 	POLICY_IDS = 16, /* entries of one uid= or gid= */
 	POLICY_TENANTS = 1024,
 	POLICY_RULES = 4096,
-	POLICY_DEVICES = LEDGER_DEVICES - 1, /* of one owner; the nameless one has no limits */
+	POLICY_DEVICES = DEVICES_MAX - 1, /* of one owner; the nameless one has no limits */
 	POLICY_FILE_MOST = 1 << 20,	     /* bytes of one file */
 };
 
-enum policy_mode { POLICY_ENFORCE, POLICY_WARN, POLICY_AUDIT, POLICY_MODE_UNSET };
+enum policy_switch { POLICY_OFF, POLICY_ON, SWITCH_UNSET };
 
-extern const char *const policy_mode_names[POLICY_MODE_UNSET];
-
-enum policy_switch { POLICY_OFF, POLICY_ON, POLICY_SWITCH_UNSET };
-
-extern const char *const policy_switch_names[POLICY_SWITCH_UNSET];
+extern const char *const policy_switch_names[SWITCH_UNSET];
 
 /* Amounts of each kind, in total and on single devices. */
 struct policy_limits {
 	uint64_t total[KIND_COUNT];
 	unsigned devices;
 	struct policy_device {
-		char name[LEDGER_DEVICE_NAME];
+		char name[NAME_SIZE];
 		uint64_t limit[KIND_COUNT];
 	} * device;
 };
 
 /* A group's number is looked up once, since that may ask the network. */
 struct policy_group {
-	char name[POLICY_NAME];
+	char name[NAME_SIZE];
 	uint32_t gid;
 };
 
 /* One value of a type of keys.def, and the field that a key of it has. */
-#define POLICY_VALUE_mode(name) enum policy_mode name
+#define POLICY_VALUE_mode(name) enum mode name
 #define POLICY_VALUE_switch(name) enum policy_switch name
 #define POLICY_VALUE_path(name) char name[POLICY_PATH]
 #define POLICY_VALUE_socket_path(name) char name[POLICY_SOCKET]
@@ -86,7 +82,7 @@ struct policy_ids {
 #define POLICY_CONDITION_groups(name) struct policy_ids name
 #define POLICY_CONDITION_path(name) char name[POLICY_PATH]
 #define POLICY_CONDITION_label(name) char name[POLICY_PATH]
-#define POLICY_CONDITION_short_label(name) char name[POLICY_NAME]
+#define POLICY_CONDITION_short_label(name) char name[NAME_SIZE]
 
 /* One line "match = ...": all its conditions must hold. Those that it does not have are 0. */
 struct policy_rule {
@@ -100,7 +96,7 @@ struct policy_rule {
 
 struct policy_tenant {
 	struct policy_tenant *next; /* in the order of first mention */
-	char name[POLICY_NAME];
+	char name[NAME_SIZE];
 	bool runtime; /* named by a command, not by a file */
 #define KEY_TENANT(field, name, type, initial, help) POLICY_FIELD_##type(field);
 #include "policy/keys.def"
@@ -184,25 +180,25 @@ const struct policy_rule *policy_match(const struct policy *policy,
 bool policy_rule_in_kernel(const struct policy_rule *rule);
 
 /* Container and job as the cgroup's path tells them; "" if it tells none. */
-void policy_labels(const char *cgroup, char ret_container[2 * POLICY_NAME],
-		   char ret_job[POLICY_NAME]);
+void policy_labels(const char *cgroup, char ret_container[2 * NAME_SIZE],
+		   char ret_job[NAME_SIZE]);
 
 struct policy_tenant *policy_tenant_find(const struct policy *policy, const char *name);
 
-/* The limit in force: as set, or SIZE_UNLIMITED. device NULL: in total. */
+/* The limit in force: as set, or UNLIMITED. device NULL: in total. */
 uint64_t policy_limit(const struct policy_limits *limits, const char *device, enum kind kind);
 
 /* The same for a tenant (NULL: one that no policy names), with [default] behind it. */
 uint64_t policy_tenant_limit(const struct policy *policy, const struct policy_tenant *tenant,
 			     bool of_each_process, const char *device, enum kind kind);
-enum policy_mode policy_tenant_mode(const struct policy *policy,
+enum mode policy_tenant_mode(const struct policy *policy,
 				    const struct policy_tenant *tenant);
 bool policy_tenant_guard(const struct policy *policy, const struct policy_tenant *tenant);
 bool policy_guard_writes(const struct policy *policy);
 
 /*
  * Filling a policy, as the reader of files does. -ENOMEM; -E2BIG past the bounds above.
- * The limit POLICY_UNSET unsets. A rule that its tenant has already
+ * The limit UNSET unsets. A rule that its tenant has already
  * is not added again: whoever meets it has met the first one.
  */
 int policy_limit_set(struct policy_limits *limits, const char *device, enum kind kind,

@@ -33,22 +33,22 @@ static int word_parse(const char *text, const char *const *words, int count)
 static int mode_parse(const struct policy_source *source, const struct policy_key *key,
 		      const struct policy_place *place, const char *text, void *ret_value)
 {
-	int mode = word_parse(text, policy_mode_names, POLICY_MODE_UNSET);
+	int mode = word_parse(text, mode_names, MODE_UNSET);
 
-	if (mode == POLICY_MODE_UNSET)
+	if (mode == MODE_UNSET)
 		return value_fail(source, key, text);
-	*(enum policy_mode *)ret_value = (enum policy_mode)mode;
+	*(enum mode *)ret_value = (enum mode)mode;
 	return 0;
 }
 
 static void mode_print(FILE *file, const void *value)
 {
-	fputs(policy_mode_names[*(const enum policy_mode *)value], file);
+	fputs(mode_names[*(const enum mode *)value], file);
 }
 
 const struct policy_type policy_type_mode = {
 	.expected = "enforce, warn or audit",
-	.unset = &(const enum policy_mode){ POLICY_MODE_UNSET },
+	.unset = &(const enum mode){ MODE_UNSET },
 	.parse = mode_parse,
 	.print = mode_print,
 };
@@ -56,9 +56,9 @@ const struct policy_type policy_type_mode = {
 static int switch_parse(const struct policy_source *source, const struct policy_key *key,
 			const struct policy_place *place, const char *text, void *ret_value)
 {
-	int position = word_parse(text, policy_switch_names, POLICY_SWITCH_UNSET);
+	int position = word_parse(text, policy_switch_names, SWITCH_UNSET);
 
-	if (position == POLICY_SWITCH_UNSET)
+	if (position == SWITCH_UNSET)
 		return value_fail(source, key, text);
 	*(enum policy_switch *)ret_value = (enum policy_switch)position;
 	return 0;
@@ -71,7 +71,7 @@ static void switch_print(FILE *file, const void *value)
 
 const struct policy_type policy_type_switch = {
 	.expected = "on or off",
-	.unset = &(const enum policy_switch){ POLICY_SWITCH_UNSET },
+	.unset = &(const enum policy_switch){ SWITCH_UNSET },
 	.parse = switch_parse,
 	.print = switch_print,
 };
@@ -98,7 +98,7 @@ static void amount_print(FILE *file, const void *value)
 {
 	uint64_t amount = *(const uint64_t *)value;
 
-	if (amount == SIZE_UNLIMITED)
+	if (amount == UNLIMITED)
 		fputs("unlimited", file);
 	else
 		fprintf(file, "%" PRIu64, amount);
@@ -107,7 +107,7 @@ static void amount_print(FILE *file, const void *value)
 const struct policy_type policy_type_amounts = {
 	.shape = POLICY_PER_KIND,
 	.expected = "a count or unlimited; for kinds of bytes a size, also with K, M, G or T",
-	.unset = &(const uint64_t){ POLICY_UNSET },
+	.unset = &(const uint64_t){ UNSET },
 	.parse = amount_parse,
 	.print = amount_print,
 };

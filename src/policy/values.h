@@ -30,7 +30,7 @@ struct policy_type {
 
 /* Room for a value of any type. */
 union policy_value {
-	enum policy_mode mode;
+	enum mode mode;
 	enum policy_switch position;
 	uint64_t amount;
 	char text[POLICY_PATH];

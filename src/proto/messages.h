@@ -13,21 +13,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ledger/kinds.h"
+#include "terms/kinds.h"
+#include "terms/terms.h"
 
 #define PROTO_MAGIC 0x414d4452u /* "RDMA" */
 
 enum {
 	PROTO_VERSION = 3,
-	PROTO_NAME = 64,
 	PROTO_MODE = 16,
 	PROTO_TEXT = 1024,
 	PROTO_REQUEST_MAX = 4096, /* whole messages */
 	PROTO_REPLY_MAX = 8192,
 };
 
-/* A limit that is not set, in rows and requests. */
-#define PROTO_UNLIMITED UINT64_MAX
 /* A count of the kernel's that nobody makes, or not completely. */
 #define PROTO_UNKNOWN UINT64_MAX
 
@@ -65,7 +63,7 @@ enum { HELLO_NO_MEMORY = 1 }; /* ask at each operation; no memory is handed over
 /* What the environment asks for may lower what the policy gives, never raise it. */
 struct proto_hello {
 	uint32_t flags;
-	uint32_t mode; /* enum proto_mode: what the environment does at its own limits */
+	uint32_t mode; /* enum mode: what the environment does at its own limits */
 	uint64_t process_limit[KIND_COUNT];
 	uint64_t host_limit[KIND_COUNT];
 	uint64_t process_defaults; /* bit k: nobody named process_limit[k]; a policy's goes first */
@@ -75,15 +73,13 @@ struct proto_hello {
 /* With it come two descriptors: the usage page, and the lease table to be read. */
 struct proto_welcome {
 	uint64_t cookie; /* proves to be this registration in NEED */
-	uint32_t mode;	 /* enum proto_mode, at this moment; later in the lease table */
+	uint32_t mode;	 /* enum mode, at this moment; later in the lease table */
 	uint32_t flags;	 /* enum proto_welcome_flags */
-	char tenant[PROTO_NAME];
+	char tenant[NAME_SIZE];
 };
 
 /* The connection stays, and the process may send NEED over it. */
 enum proto_welcome_flags { WELCOME_STAYS = 1 };
-
-enum proto_mode { PROTO_ENFORCE, PROTO_WARN, PROTO_AUDIT };
 
 /* EXACT: the totals are what is held; grant no more, and take back what is over. */
 enum { NEED_EXACT = 1 };
@@ -92,7 +88,7 @@ enum { NEED_EXACT = 1 };
 struct proto_need {
 	uint64_t cookie;
 	uint64_t question; /* as it stands in the usage page until what is given is taken */
-	char device[PROTO_NAME];
+	char device[NAME_SIZE];
 	uint32_t row; /* of the usage page, on which this device is counted */
 	uint32_t flags;
 	uint32_t count;
@@ -105,10 +101,10 @@ struct proto_need {
 /* status 0: granted, and the caps of the lease are raised already. */
 struct proto_give {
 	uint32_t lease; /* row of the lease table; PROTO_NO_LEASE: nothing is granted */
-	uint32_t mode;	/* enum proto_mode of the tenant, at this moment */
+	uint32_t mode;	/* enum mode of the tenant, at this moment */
 	/* status PROTO_REFUSED or PROTO_TOLERATED: */
 	uint32_t kind;
-	uint32_t scope; /* enum ledger_scope */
+	uint32_t scope; /* enum limit_scope */
 	uint32_t own;	/* the limit is the environment's own, not the policy's */
 	uint32_t unused;
 	uint64_t used;
@@ -121,8 +117,8 @@ struct proto_give {
 
 /* Which rows: "" and 0 for all. */
 struct proto_choose {
-	char tenant[PROTO_NAME];
-	char device[PROTO_NAME];
+	char tenant[NAME_SIZE];
+	char device[NAME_SIZE];
 	int32_t pid;
 	uint32_t flags;
 };
@@ -158,9 +154,9 @@ struct proto_row {
 	int32_t pid;   /* of processes */
 	uint32_t uid;
 	uint32_t processes; /* of hosts and tenants: how many are registered */
-	char tenant[PROTO_NAME];
-	char device[PROTO_NAME];
-	char command[PROTO_NAME]; /* of processes */
+	char tenant[NAME_SIZE];
+	char device[NAME_SIZE];
+	char command[NAME_SIZE]; /* of processes */
 	uint64_t used[KIND_COUNT];
 	uint64_t granted[KIND_COUNT]; /* leased: used and idle credit */
 	uint64_t peak[KIND_COUNT];    /* highest used that the collector saw since it started */
@@ -179,7 +175,7 @@ struct proto_pong {
 	uint32_t leases;
 	uint32_t tenants;
 	uint32_t reloads;	      /* that took effect */
-	char version[PROTO_NAME];     /* of the program */
+	char version[NAME_SIZE];     /* of the program */
 	char policy[256];	      /* the file; "" if there is none */
 	char problem[PROTO_TEXT / 2]; /* why the last reload did not take effect; "" */
 	/* How the kernel is watched: "fentry", "kprobe", "netlink" or "none", and then why. */
@@ -195,7 +191,7 @@ struct proto_pong {
 
 /* ---- changing: a section of the policy file, and lines of it */
 struct proto_change {
-	char section[2 * PROTO_NAME]; /* "host", "default" or "tenant NAME" */
+	char section[2 * NAME_SIZE]; /* "host", "default" or "tenant NAME" */
 	char text[PROTO_TEXT];	      /* "qp = 10\nprocess.mr = 5\n"; the value "unset" takes back */
 };
 
@@ -228,8 +224,8 @@ struct proto_event {
 	uint32_t type;
 	int32_t pid;
 	uint64_t number; /* of a refusal or the like in its process: the event PID-NUMBER */
-	char tenant[PROTO_NAME];
-	char device[PROTO_NAME];
+	char tenant[NAME_SIZE];
+	char device[NAME_SIZE];
 	uint32_t kind;
 	uint32_t scope;
 	uint32_t own;
@@ -254,9 +250,9 @@ struct proto_explanation {
 	uint32_t unused;
 	uint32_t uid;
 	uint32_t gid;
-	char tenant[PROTO_NAME];
-	char container[2 * PROTO_NAME];
-	char job[PROTO_NAME];
+	char tenant[NAME_SIZE];
+	char container[2 * NAME_SIZE];
+	char job[NAME_SIZE];
 	char cgroup[256];
 	char rule[256]; /* "FILE:LINE: match = ..."; "" when nothing matched */
 	struct proto_event event;
@@ -291,7 +287,7 @@ struct proto_guard {
 	uint64_t killed;    /* processes */
 	uint32_t pending;   /* of tenants: the reason is one that passes; rdma_monitor is at it */
 	uint32_t unused;
-	char tenant[PROTO_NAME];
+	char tenant[NAME_SIZE];
 	char reason[256]; /* why it is no more than that; "" */
 	uint64_t used[KIND_COUNT];
 	uint64_t limit[KIND_COUNT]; /* in the kernel at this moment */
@@ -304,17 +300,17 @@ struct proto_guard {
 PROTO_SIZE(header, 24);
 PROTO_SIZE(none, 0);
 PROTO_SIZE(hello, 24 + 2 * 8 * KIND_COUNT);
-PROTO_SIZE(welcome, 16 + PROTO_NAME);
-PROTO_SIZE(need, 28 + PROTO_NAME + (4 + 8 + 8) * COST_KINDS + 8 * KIND_COUNT);
+PROTO_SIZE(welcome, 16 + NAME_SIZE);
+PROTO_SIZE(need, 28 + NAME_SIZE + (4 + 8 + 8) * COST_KINDS + 8 * KIND_COUNT);
 PROTO_SIZE(give, 56);
-PROTO_SIZE(choose, 8 + 2 * PROTO_NAME);
-PROTO_SIZE(row, 24 + 3 * PROTO_NAME + 8 * 8 * KIND_COUNT);
-PROTO_SIZE(pong, 32 + PROTO_NAME + 256 + PROTO_TEXT / 2 + PROTO_MODE + 256 + 40);
-PROTO_SIZE(change, 2 * PROTO_NAME + PROTO_TEXT);
-PROTO_SIZE(event, 80 + 2 * PROTO_NAME + 256);
+PROTO_SIZE(choose, 8 + 2 * NAME_SIZE);
+PROTO_SIZE(row, 24 + 3 * NAME_SIZE + 8 * 8 * KIND_COUNT);
+PROTO_SIZE(pong, 32 + NAME_SIZE + 256 + PROTO_TEXT / 2 + PROTO_MODE + 256 + 40);
+PROTO_SIZE(change, 2 * NAME_SIZE + PROTO_TEXT);
+PROTO_SIZE(event, 80 + 2 * NAME_SIZE + 256);
 PROTO_SIZE(ask, 16);
-PROTO_SIZE(explanation, 8 + 16 + 4 * PROTO_NAME + 2 * 256 + sizeof(struct proto_event));
-PROTO_SIZE(guard, 56 + PROTO_NAME + 256 + 4 * 8 * KIND_COUNT);
+PROTO_SIZE(explanation, 8 + 16 + 4 * NAME_SIZE + 2 * 256 + sizeof(struct proto_event));
+PROTO_SIZE(guard, 56 + NAME_SIZE + 256 + 4 * 8 * KIND_COUNT);
 #undef PROTO_SIZE
 
 /* The bodies' sizes and the rights, by type; NULL for a type that does not exist. */

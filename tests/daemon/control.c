@@ -160,7 +160,7 @@ static void incomplete_policies(void)
 	write_renamed("policy.conf", "[tenant a]\nmatch = uid=61997\nmatch = uid=61996\n"
 				     "mode = enforce\nqp = 7\nmr = unlimited\n[tenant new]\n");
 	wait_limit("a", 7);
-	CHECK(collector_tenant("a").limit[KIND_mr] == PROTO_UNLIMITED && !pong().problem[0]);
+	CHECK(collector_tenant("a").limit[KIND_mr] == UNLIMITED && !pong().problem[0]);
 	/* Less on purpose. */
 	write_renamed("policy.conf", "[tenant a]\nqp = 7\n");
 	EVENTUALLY(strstr(pong().problem, "reload --replace"), "%s", pong().problem);
@@ -192,7 +192,7 @@ static void last_good_policy(void)
 		collector_restart("");
 		CHECK(qp_limit("a") == 1 && collector_tenant("a").limit[KIND_mr] == 2,
 		      "policy %u: %llu", i, (unsigned long long)qp_limit("a"));
-		CHECK(collector_tenant("a").mode == PROTO_WARN);
+		CHECK(collector_tenant("a").mode == MODE_WARN);
 		CHECK(pong().problem[0] && strstr(collector_log(), "the last good policy"),
 		      "policy %u: %s", i, collector_log());
 		seen = 0;
@@ -230,7 +230,7 @@ static void changes_by_commands(void)
 	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) == 0 && qp_limit("a") == 10);
 	collector_kill();
 	collector_start("");
-	CHECK(qp_limit("a") == 10 && collector_tenant("a").mode == PROTO_WARN);
+	CHECK(qp_limit("a") == 10 && collector_tenant("a").mode == MODE_WARN);
 	CHECK(collector_set("tenant a", "qp = unset\n") == 0 && qp_limit("a") == 1);
 	/* Nothing of a wrong one. */
 	CHECK(collector_set("tenant a", "qp = 5\nqpp = 6\n") == -EINVAL && qp_limit("a") == 1);

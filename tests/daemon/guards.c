@@ -271,8 +271,8 @@ static void switches_and_limits(void)
 	/* By the file: in force when the collector answers. */
 	CHECK(limit_of("/a", KIND_qp) == 5 && mapped() == 1 && head->epoch == 1);
 	CHECK(slot_of("/a") == 3, "%u", slot_of("/a"));
-	CHECK(limit_of("/a", KIND_mr) == GUARD_UNLIMITED);
-	CHECK(limit_of("/a", KIND_cqe) == GUARD_UNLIMITED, "a kind that cannot be guarded");
+	CHECK(limit_of("/a", KIND_mr) == UNLIMITED);
+	CHECK(limit_of("/a", KIND_cqe) == UNLIMITED, "a kind that cannot be guarded");
 	CHECK(head->wanted == (GUARD_IOCTL | GUARD_COMPAT | GUARD_WRITE), "%x", head->wanted);
 	CHECK(is("a", GUARANTEE_KERNEL, "") && guard("a").on && guard("a").cgroups == 1 &&
 	      guard("a").limit[KIND_qp] == 5);
@@ -290,7 +290,7 @@ static void switches_and_limits(void)
 	CHECK(limit_of("/a", KIND_mr) == 3 && limit_of("/b", KIND_mr) == 3);
 	/* Who does not enforce refuses nothing, here as well. */
 	CHECK(collector_set("tenant a", "mode = audit") == 0);
-	CHECK(limit_of("/a", KIND_qp) == GUARD_UNLIMITED &&
+	CHECK(limit_of("/a", KIND_qp) == UNLIMITED &&
 	      is("a", GUARANTEE_NONE, "mode is audit"));
 	CHECK(collector_set("tenant a", "mode = unset") == 0);
 	CHECK(limit_of("/a", KIND_qp) == 7 && is("a", GUARANTEE_KERNEL, ""));
@@ -298,7 +298,7 @@ static void switches_and_limits(void)
 	slot = slot_of("/a");
 	epoch = head->epoch;
 	command("guard off a");
-	CHECK(limit_of("/a", KIND_qp) == GUARD_UNLIMITED && slot_of("/a") == slot);
+	CHECK(limit_of("/a", KIND_qp) == UNLIMITED && slot_of("/a") == slot);
 	CHECK(is("a", GUARANTEE_OFF, "") && head->wanted && head->epoch == epoch);
 	command("guard off b");
 	CHECK(head->wanted == (GUARD_IOCTL | GUARD_COMPAT | GUARD_WRITE) && mapped() == 2);
@@ -333,9 +333,9 @@ static void switches_and_limits(void)
 	collector_policy("[tenant b]\nmatch = cgroup=/b\nqp = 6\nguard = off\n");
 	CHECK(collector_set("tenant a", "guard = unset") == 0);
 	CHECK(collector_call(MESSAGE_REPLACE, NULL, NULL) == 0);
-	CHECK(limit_of("/a", KIND_qp) == GUARD_UNLIMITED);
+	CHECK(limit_of("/a", KIND_qp) == UNLIMITED);
 	CHECK(collector_set("tenant b", "guard = unset") == 0);
-	CHECK(limit_of("/b", KIND_qp) == GUARD_UNLIMITED);
+	CHECK(limit_of("/b", KIND_qp) == UNLIMITED);
 	collector_policy("[tenant b]\nmatch = cgroup=/b\nqp = 6\nguard = on\n");
 	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) == 0 && limit_of("/b", KIND_qp) == 6);
 	CHECK(collector_stop() == 0 && limit_of("/b", KIND_qp) == 6, "the end leaves it in force");
@@ -455,7 +455,7 @@ static void restarts(void)
 	collector_policy("[tenant a]\nmatch = cgroup=/a\nqp = 6\nguard = off\n");
 	rmdir(cgroup_path("/b"));
 	collector_start(variables);
-	CHECK(slot_of("/a") == slot && limit_of("/a", KIND_qp) == GUARD_UNLIMITED);
+	CHECK(slot_of("/a") == slot && limit_of("/a", KIND_qp) == UNLIMITED);
 	CHECK(mapped() == 1 && head->epoch == kept.epoch + 1, "mapped %u", mapped());
 	command("guard on a");
 	CHECK(slot_of("/a") == slot && limit_of("/a", KIND_qp) == 6);

@@ -353,7 +353,7 @@ static void devices_of_the_kernel(void)
 	}
 	EVENTUALLY(collector_process(bare).kernel[KIND_qp] == DEVICES);
 	row = on_device(MESSAGE_GET_STATS, "", 0, "other19");
-	CHECK(row.kernel[KIND_qp] == 1 && row.limit[KIND_qp] == PROTO_UNLIMITED);
+	CHECK(row.kernel[KIND_qp] == 1 && row.limit[KIND_qp] == UNLIMITED);
 	CHECK(on_device(MESSAGE_GET_PROC_STATS, "", bare, "other7").kernel[KIND_qp] == 1);
 	holder = guarded("holder:2", "TRANSPORT=lease\nQUIET=1");
 	row = on_device(MESSAGE_GET_PROC_STATS, "", holder, "rxe0");

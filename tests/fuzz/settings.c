@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 	memcpy(value, data + 1, size - 1);
 	value[size - 1] = '\0';
 	config_read(&config, lookup);
-	if (config.complaints > 1 || config.limits.devices >= LEDGER_DEVICES ||
+	if (config.complaints > 1 || config.limits.devices >= DEVICES_MAX ||
 	    strchr(config.shm_name, '/') || !config.shm_name[0])
 		abort();
 	return 0;

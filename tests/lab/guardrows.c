@@ -55,10 +55,10 @@ static int all(void)
 		for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
 			__u64 limit = guard.limits[slot].limit[kind];
 
-			if (!counts.used[kind] && limit == GUARD_UNLIMITED)
+			if (!counts.used[kind] && limit == UNLIMITED)
 				continue;
 			printf(" %s %lld/", kind_rows[kind].name, (long long)counts.used[kind]);
-			if (limit == GUARD_UNLIMITED)
+			if (limit == UNLIMITED)
 				printf("-");
 			else
 				printf("%llu", (unsigned long long)limit);
@@ -146,7 +146,7 @@ static int of_slot(const char *what, __u32 slot, char **asked)
 	if (!strcmp(what, "used"))
 		return numbers((const __u64 *)counts.used, 0, asked);
 	if (!strcmp(what, "limits"))
-		return numbers(guard.limits[slot].limit, GUARD_UNLIMITED, asked);
+		return numbers(guard.limits[slot].limit, UNLIMITED, asked);
 	if (!strcmp(what, "floating"))
 		return numbers((const __u64 *)counts.floating, 0, asked);
 	if (!strcmp(what, "refused"))

@@ -181,7 +181,7 @@ static unsigned owner_drift(const struct books *books, const struct owner *owner
 	unsigned drift = !same("owner", tenant, kind, owner->total.granted[kind],
 			       rows_sum(books->file, tenant, BOOKS_NOBODY, BOOKS_NOBODY, kind));
 
-	for (unsigned device = 0; device < LEDGER_DEVICES; device++) {
+	for (unsigned device = 0; device < DEVICES_MAX; device++) {
 		bool named = !device || books->file->device[device].name[0];
 		wide said = owner->device[device].granted[kind];
 
@@ -273,7 +273,7 @@ static unsigned owner_excess(const struct owner *owner)
 				 (unsigned long long)owner->total.granted[kind],
 				 kind_rows[kind].name,
 				 (unsigned long long)owner->total.limit[kind]);
-		for (unsigned device = 0; device < LEDGER_DEVICES; device++)
+		for (unsigned device = 0; device < DEVICES_MAX; device++)
 			excess += !CHECK(owner->device[device].granted[kind] <=
 						 owner->device[device].limit[kind],
 					 "%llu %s granted on device %u of %llu",

@@ -74,7 +74,7 @@ static void hoarder_live(unsigned user)
 
 	become(user);
 	if (join() == 0)
-		for (unsigned device = 0; device < LEDGER_DEVICES; device++) {
+		for (unsigned device = 0; device < DEVICES_MAX; device++) {
 			snprintf(name, sizeof(name), "fake%u", device);
 			if (device)
 				ledger_device(&ledger, name);

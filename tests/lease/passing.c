@@ -48,7 +48,7 @@ static void must(bool good)
 		_exit(1);
 }
 
-static void join(enum ledger_transport transport)
+static void join(enum transport transport)
 {
 	const struct ledger_options options = {
 		.transport = transport,
@@ -96,7 +96,7 @@ static void crowd_live(void)
 		must(setresuid(CROWD_UID, CROWD_UID, CROWD_UID) == 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* another user's process has lost it */
 	join(TRANSPORT_LEASE);
-	for (unsigned device = 0; device < LEDGER_DEVICES; device++) {
+	for (unsigned device = 0; device < DEVICES_MAX; device++) {
 		snprintf(name, sizeof(name), "fake%u", device);
 		if (device > 1)
 			ledger_device(&ledger, name);

@@ -54,17 +54,17 @@ enum scope_number {
 	HOST,
 	ON_DEVICE,
 	OF_TENANT = ON_DEVICE + DEVICES,
-	SCOPES = OF_TENANT + TENANTS
+	LIMITED_SCOPES = OF_TENANT + TENANTS
 };
 
-static uint64_t limit[SCOPES][KIND_COUNT];
+static uint64_t limit[LIMITED_SCOPES][KIND_COUNT];
 static unsigned tenants = TENANTS;
 
 static const char *const device_names[DEVICES] = { "fake0", "fake1" };
 
 static struct tally {
 	/* Counted after a charge and before a refund, so never too much. */
-	int64_t held[SCOPES][KIND_COUNT];
+	int64_t held[LIMITED_SCOPES][KIND_COUNT];
 	struct {
 		int64_t share[DEVICES][KIND_COUNT];
 	} client[CLIENTS];
@@ -381,10 +381,10 @@ static unsigned tenant_number(const struct frozen *frozen, unsigned tenant)
 
 static unsigned device_number(const struct frozen *frozen, unsigned device)
 {
-	for (unsigned i = 1; i < LEDGER_DEVICES; i++)
+	for (unsigned i = 1; i < DEVICES_MAX; i++)
 		if (!strcmp(frozen->file->device[i].name, device_names[device]))
 			return i;
-	return LEDGER_DEVICES;
+	return DEVICES_MAX;
 }
 
 static unsigned frozen_over(const struct frozen *frozen, enum scope_number scope, unsigned tenant,

@@ -74,7 +74,7 @@ static unsigned kind_drift(struct layout_header *header, unsigned kind)
 	uint64_t total = 0;
 	unsigned drift = 0;
 
-	for (unsigned device = 0; device < LEDGER_DEVICES; device++) {
+	for (unsigned device = 0; device < DEVICES_MAX; device++) {
 		uint64_t sum = slots_sum(header, device, kind);
 		uint64_t said = header->device[device].used[kind];
 
@@ -93,7 +93,7 @@ static unsigned slot_drift(const struct layout_slot *slot, unsigned kind)
 	uint64_t sum = 0;
 	unsigned drift = 0;
 
-	for (unsigned device = 0; device < LEDGER_DEVICES; device++) {
+	for (unsigned device = 0; device < DEVICES_MAX; device++) {
 		const struct layout_slot_device *row = &slot->device[device];
 		uint64_t noticed = row->noticed[kind], charged = row->charged[kind];
 		uint64_t returned = __atomic_load_n(&row->returned[kind], __ATOMIC_RELAXED);

@@ -273,7 +273,7 @@ static bool device_names_are_whole(struct layout_header *header)
 {
 	bool good = true;
 
-	for (unsigned device = 0; device < LEDGER_DEVICES; device++) {
+	for (unsigned device = 0; device < DEVICES_MAX; device++) {
 		const char *name = header->device[device].name;
 
 		good &= CHECK(!name[0] || !strcmp(name, device == 1 ? DEVICE : NEW_DEVICE),

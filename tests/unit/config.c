@@ -38,7 +38,7 @@ static const struct ledger_limits *read_as(const char *text)
 	return &config.limits;
 }
 
-#define NONE SIZE_UNLIMITED
+#define NONE UNLIMITED
 
 static void limits_are(const char *text, int kind, uint64_t process, uint64_t host)
 {

@@ -42,7 +42,7 @@ static void limits_of(const char *name, int kind)
 	config_read(&config, lookup);
 	CHECK(config.complaints == 0, "%s", config.complaint[0]);
 	for (int other = 0; other < KIND_COUNT; other++) {
-		uint64_t none = SIZE_UNLIMITED;
+		uint64_t none = UNLIMITED;
 
 		CHECK(config.limits.process[other] == (other == kind ? 7 : none));
 		CHECK(config.limits.host[other] == (other == kind ? 8 : none));

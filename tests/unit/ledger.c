@@ -144,13 +144,13 @@ static void many_devices(void)
 {
 	char name[16];
 
-	for (unsigned i = 0; i < LEDGER_DEVICES + 5; i++) {
+	for (unsigned i = 0; i < DEVICES_MAX + 5; i++) {
 		int number;
 
 		snprintf(name, sizeof(name), "device%u", i);
 		number = ledger_device(&ledger, name);
-		CHECK(number >= 0 && number < LEDGER_DEVICES && ledger_device(&ledger, name) == number);
-		CHECK((number == LEDGER_NAMELESS) == (i >= LEDGER_DEVICES - 2), "%u: %d", i, number);
+		CHECK(number >= 0 && number < DEVICES_MAX && ledger_device(&ledger, name) == number);
+		CHECK((number == LEDGER_NAMELESS) == (i >= DEVICES_MAX - 2), "%u: %d", i, number);
 	}
 }
 

@@ -10,7 +10,7 @@
 #include "policy/policy.h"
 #include "harness.h"
 
-#define NONE SIZE_UNLIMITED
+#define NONE UNLIMITED
 
 static char directory[] = "/tmp/rdma_policy.XXXXXX";
 static char problem[POLICY_PROBLEM];
@@ -153,14 +153,14 @@ static void values(void)
 	CHECK(tenant_limit(policy, "b", true, NULL, KIND_qp) == 7);
 	CHECK(tenant_limit(policy, "b", false, NULL, KIND_qp) == 10);
 	CHECK(tenant_limit(policy, "nobody", false, NULL, KIND_qp) == 10);
-	CHECK(policy_tenant_mode(policy, a) == POLICY_AUDIT);
-	CHECK(policy_tenant_mode(policy, a->next) == POLICY_WARN);
-	CHECK(policy_tenant_mode(policy, NULL) == POLICY_WARN);
+	CHECK(policy_tenant_mode(policy, a) == MODE_AUDIT);
+	CHECK(policy_tenant_mode(policy, a->next) == MODE_WARN);
+	CHECK(policy_tenant_mode(policy, NULL) == MODE_WARN);
 	CHECK(policy_guard_writes(policy) && !policy_tenant_guard(policy, a) &&
 	      policy_tenant_guard(policy, a->next) && policy_tenant_guard(policy, NULL));
 	policy_free(policy);
 	policy = good("");
-	CHECK(policy_tenant_mode(policy, NULL) == POLICY_ENFORCE && !policy->tenants &&
+	CHECK(policy_tenant_mode(policy, NULL) == MODE_ENFORCE && !policy->tenants &&
 	      !policy_tenant_guard(policy, NULL) && policy_guard_writes(policy) &&
 	      !policy->rules && !policy->socket[0] &&
 	      policy_tenant_limit(policy, NULL, true, "x", KIND_qp) == NONE);
@@ -466,7 +466,7 @@ static void labels(void)
 		{ "/user.slice/user-5.slice/user@5.service/docker-" ID ".scope", "", "" },
 		{ "/docker/" ID "/job_42", ID, "" },
 	};
-	char container[2 * POLICY_NAME], job[POLICY_NAME], deep[400];
+	char container[2 * NAME_SIZE], job[NAME_SIZE], deep[400];
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		policy_labels(rows[i].cgroup, container, job);
@@ -619,9 +619,9 @@ static void commands(void)
 	changed(policy, "host", "qp = 100");
 	changed(policy, "default", "mode = audit");
 	CHECK(policy_limit(&policy->host, NULL, KIND_qp) == 100);
-	CHECK(policy_tenant_mode(policy, NULL) == POLICY_AUDIT);
+	CHECK(policy_tenant_mode(policy, NULL) == MODE_AUDIT);
 	changed(policy, "default", "mode = unset");
-	CHECK(policy_tenant_mode(policy, NULL) == POLICY_ENFORCE);
+	CHECK(policy_tenant_mode(policy, NULL) == MODE_ENFORCE);
 	changed(policy, "default", "guard = on");
 	changed(policy, "tenant a", "guard = off");
 	changed(policy, "host", "guard_writes = on");
@@ -632,7 +632,7 @@ static void commands(void)
 	changed(policy, "tenant a", "guard = unset");
 	changed(policy, "host", "guard_writes = unset");
 	CHECK(policy_tenant_guard(policy, policy_tenant_find(policy, "a")) &&
-	      policy->guard_writes == POLICY_SWITCH_UNSET);
+	      policy->guard_writes == SWITCH_UNSET);
 	changed(policy, "default", "guard = unset");
 	CHECK(!policy_tenant_guard(policy, policy_tenant_find(policy, "a")));
 	changed(policy, " tenant  b ", "");
@@ -681,8 +681,8 @@ static void merging(void)
 	CHECK(policy_limit(&both->host, NULL, KIND_mr) == 2);
 	CHECK(tenant_limit(both, "a", false, NULL, KIND_qp) == 3);
 	CHECK(tenant_limit(both, "a", true, NULL, KIND_qp) == 4);
-	CHECK(policy_tenant_mode(both, policy_tenant_find(both, "a")) == POLICY_AUDIT);
-	CHECK(policy_tenant_mode(both, policy_tenant_find(both, "b")) == POLICY_WARN);
+	CHECK(policy_tenant_mode(both, policy_tenant_find(both, "a")) == MODE_AUDIT);
+	CHECK(policy_tenant_mode(both, policy_tenant_find(both, "b")) == MODE_WARN);
 	CHECK(!policy_tenant_guard(both, policy_tenant_find(both, "a")) &&
 	      policy_tenant_guard(both, policy_tenant_find(both, "b")) &&
 	      !policy_tenant_guard(both, policy_tenant_find(both, "c")) &&
@@ -761,7 +761,7 @@ static void random_limit(struct policy_limits *limits)
 {
 	static const char *const devices[] = { NULL, NULL, "mlx5_0", "a.b.c", "x-1", "device.qp" };
 	const uint64_t numbers[] = { 0, 1, pick(100000), (uint64_t)random() << 31, NONE - 2, NONE,
-				     POLICY_UNSET };
+				     UNSET };
 
 	CHECK(policy_limit_set(limits, devices[pick(6)], (enum kind)pick(KIND_COUNT),
 			       numbers[pick(7)]) == 0);
@@ -811,7 +811,7 @@ static struct policy *random_policy(void)
 		CHECK(policy_tenant_add(policy, name, true, &tenant) == 0);
 		random_limit(pick(2) ? &tenant->all : &tenant->process);
 		if (pick(4) == 0)
-			tenant->mode = (enum policy_mode)pick(4);
+			tenant->mode = (enum mode)pick(4);
 		if (pick(4) == 0)
 			tenant->guard = (enum policy_switch)pick(3);
 		if (pick(4) == 0)

@@ -653,7 +653,7 @@ static void good_messages(void)
 	CHECK(parse(&list, NETLINK_DEVICES, &text) == NETLINK_END && list.count == 2);
 	CHECK(list.objects[1].device == 1);
 	CHECK(!strcmp(list.objects[0].device_name, "xxxx"));
-	CHECK(strlen(list.objects[1].device_name) == MONITOR_NAME - 1);
+	CHECK(strlen(list.objects[1].device_name) == NAME_SIZE - 1);
 	netlink_list_free(&list);
 }
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/size.h"
+#include "terms/size.h"
 #include "harness.h"
 
 struct number {
@@ -42,8 +42,8 @@ static void valid(void)
 		{ "3KiB", 1, true, 0, 3072 },
 		{ "3kb", 1, true, 0, 3072 },
 		{ "2T", 1, true, 0, 2ull << 40 },
-		{ "unlimited", 1, false, 0, SIZE_UNLIMITED },
-		{ "MAX", 1, true, 0, SIZE_UNLIMITED },
+		{ "unlimited", 1, false, 0, UNLIMITED },
+		{ "MAX", 1, true, 0, UNLIMITED },
 		{ "17179869183G", 1, true, 0, 17179869183ull << 30 },
 	};
 

@@ -34,7 +34,7 @@ static void rooted(const char *cgroup, const char *expected)
 static void forged_names(void)
 {
 	static const char service[] = "/system.slice/web.service";
-	char container[2 * POLICY_NAME], job[POLICY_NAME], found[SUBJECT_CGROUP];
+	char container[2 * NAME_SIZE], job[NAME_SIZE], found[SUBJECT_CGROUP];
 
 	if (geteuid())
 		skip("this test needs root, to give directories to a user");

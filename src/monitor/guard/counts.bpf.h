@@ -83,7 +83,7 @@ static __always_inline int count_take(__u32 slot, __u32 kind, __u64 amount, __u6
 	if (!counts || !limits || kind >= KIND_COUNT || !amount)
 		return 0;
 	limit = *(volatile __u64 *)&limits->limit[kind];
-	if (limit == GUARD_UNLIMITED) { /* nothing to compare with, however many others there are */
+	if (limit == UNLIMITED) { /* nothing to compare with, however many others there are */
 		ADD(counts->used[kind], (__s64)amount);
 		return 0;
 	}

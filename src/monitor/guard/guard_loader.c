@@ -22,11 +22,16 @@ enum {
 	OBJECTS_OF_THREAD = 4,
 };
 
-/* Kinds that are objects with a life of their own in the verbs, and the bytes of regions. */
-static const __u64 kinds_guarded = 1ull << KIND_mr_bytes
+_Static_assert((1ull << KIND_mr_bytes
 #define UOBJECT(object, kind) | 1ull << kind
 #include "monitor/kernel/uverbs.def"
-	;
+		) == (0ull
+#define KIND(name, unit, form, rdmacg, kernel, guarded, text)                                      \
+	| (unsigned long long)GUARDED_##guarded << KIND_##name
+#include "terms/kinds.def"
+#undef KIND
+		     ),
+	       "the guard knows the objects of the kinds that can be guarded, and no others");
 
 /* ---- maps */
 
@@ -99,12 +104,12 @@ static int guard_head_fill(struct guard_loader *loader, char *problem, size_t si
 		return pins_fail(-errno, problem, size, "the guard's limits: %s", strerror(errno));
 	for (unsigned slot = 0; slot < GUARD_TENANTS; slot++)
 		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
-			limits[slot].limit[kind] = GUARD_UNLIMITED;
+			limits[slot].limit[kind] = UNLIMITED;
 	munmap(limits, GUARD_TENANTS * sizeof(*limits));
 	head->version = GUARD_VERSION;
 	head->tenants = GUARD_TENANTS;
 	head->kinds = kinds_signature();
-	head->guarded = kinds_guarded;
+	head->guarded = kinds_guarded();
 	for (unsigned i = 0; i < GUARD_TABLES; i++)
 		head->most[i] = loader->most[i];
 	__atomic_store_n(&head->magic, GUARD_MAGIC, __ATOMIC_RELEASE);

@@ -10,10 +10,10 @@
 
 #include <linux/types.h>
 
-#include "ledger/kinds.h"
+#include "terms/kinds.h"
+#include "terms/terms.h"
 
 #define GUARD_MAGIC 0x6472617567616d64ull /* "dmaguard" */
-#define GUARD_UNLIMITED (~0ull)
 
 enum {
 	GUARD_VERSION = 3,
@@ -79,7 +79,7 @@ struct guard_head {
 
 /* Map guard_limits, by slot. Written by the collector. */
 struct guard_limits {
-	__u64 limit[KIND_COUNT]; /* GUARD_UNLIMITED: none */
+	__u64 limit[KIND_COUNT]; /* UNLIMITED: none */
 	char tenant[GUARD_NAME]; /* by which the next collector finds its slot again; "": none */
 };
 

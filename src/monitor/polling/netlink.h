@@ -22,7 +22,7 @@ struct netlink_object {
 	__u32 parent_counter; /* MONITOR_COUNTERS: not told */
 	__u32 parent;	      /* its number */
 	__u32 unused;
-	char device_name[MONITOR_NAME];
+	char device_name[NAME_SIZE];
 };
 
 /* Starts zeroed, and is used again and again. */

@@ -87,7 +87,7 @@ static void row_start(struct polling *polling, __u32 number, const struct proces
 	row->device = device;
 	row->unused = 0;
 	memset(row->device_name, 0, sizeof(row->device_name));
-	memcpy(row->device_name, device_name, strnlen(device_name, MONITOR_NAME - 1));
+	memcpy(row->device_name, device_name, strnlen(device_name, NAME_SIZE - 1));
 	memset(row->command, 0, sizeof(row->command));
 	memcpy(row->command, command, strnlen(command, MONITOR_COMMAND - 1));
 	memset(row->made, 0, sizeof(row->made));

@@ -27,8 +27,8 @@ const char *const monitor_mode_names[] = {
 };
 
 const char *const monitor_counter_names[MONITOR_COUNTERS] = {
-#define KIND(name, unit, text) #name,
-#include "ledger/kinds.def"
+#define KIND(name, unit, form, rdmacg, kernel, guarded, text) #name,
+#include "terms/kinds.def"
 #undef KIND
 	[MONITOR_driver] = "driver",
 	[MONITOR_other] = "other",

@@ -10,7 +10,8 @@
 
 #include <linux/types.h>
 
-#include "ledger/kinds.h"
+#include "terms/kinds.h"
+#include "terms/terms.h"
 
 /* Where the maps are pinned; and, where there can be none, files of the same layout. */
 #define MONITOR_DIRECTORY "/sys/fs/bpf/rdma_intercept"
@@ -21,7 +22,6 @@
 enum {
 	MONITOR_VERSION = 2,
 	MONITOR_ROWS = 8192,
-	MONITOR_NAME = 64, /* of a device */
 	MONITOR_COMMAND = 16,
 };
 
@@ -47,7 +47,7 @@ struct monitor_row {
 	__u32 uid;
 	__u32 device; /* the kernel's number of it; MONITOR_NO_DEVICE for identifiers of no device */
 	__u32 unused;
-	char device_name[MONITOR_NAME];
+	char device_name[NAME_SIZE];
 	char command[MONITOR_COMMAND];
 	/* Ever made and gone, in objects, bytes and entries; what is there is the difference. */
 	__u64 made[MONITOR_COUNTERS];
@@ -126,15 +126,15 @@ struct monitor_event {
 	__u32 type;
 	__u32 pid; /* of the owner */
 	struct monitor_object object;
-	char device_name[MONITOR_NAME];
+	char device_name[NAME_SIZE];
 	char command[MONITOR_COMMAND];
 };
 
 _Static_assert(sizeof(struct monitor_row) ==
-		       56 + MONITOR_NAME + MONITOR_COMMAND + 16 * MONITOR_COUNTERS,
+		       56 + NAME_SIZE + MONITOR_COMMAND + 16 * MONITOR_COUNTERS,
 	       "row");
 _Static_assert(sizeof(struct monitor_head) == 168 + 8 * MONITOR_HOOKS, "head");
 _Static_assert(sizeof(struct monitor_object) == 56, "object");
-_Static_assert(sizeof(struct monitor_event) == 72 + MONITOR_NAME + MONITOR_COMMAND, "event");
+_Static_assert(sizeof(struct monitor_event) == 72 + NAME_SIZE + MONITOR_COMMAND, "event");
 
 #endif

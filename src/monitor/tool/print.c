@@ -172,7 +172,7 @@ struct shown_line {
 	uint64_t start;
 	char command[MONITOR_COMMAND];
 	uint32_t uid;
-	char device[MONITOR_NAME];
+	char device[NAME_SIZE];
 	const char *cgroup;
 	uint64_t cgroup_id;
 	struct tally counts[MONITOR_COUNTERS];
@@ -292,7 +292,7 @@ struct shown_object {
 	const char *event;
 	struct who who;
 	char command[MONITOR_COMMAND];
-	char device[MONITOR_NAME];
+	char device[NAME_SIZE];
 	const char *kind;
 	char text[128];
 	/* Known of some kinds only: */

@@ -85,7 +85,7 @@ static void leases(unsigned number)
 		if (child[i] == 0) {
 			CHECK(join(&member));
 			need = want(&member, KIND_qp, 0);
-			for (need.row = 0; need.row < LEDGER_DEVICES; need.row++)
+			for (need.row = 0; need.row < DEVICES_MAX; need.row++)
 				CHECK(ask(&need) == 0);
 			note_add(number * NOTES_EACH);
 			rest();

@@ -133,7 +133,7 @@ static void changes_look(void)
 	CHECK(collector_call(MESSAGE_PING, NULL, &after) == 0);
 	CHECK(before.reloads == after.reloads && before.tenants == after.tenants, "changed");
 	row = collector_tenant("attacker");
-	CHECK(row.limit[KIND_qp] == QUOTA && row.limit[KIND_mr] == PROTO_UNLIMITED);
+	CHECK(row.limit[KIND_qp] == QUOTA && row.limit[KIND_mr] == UNLIMITED);
 	if (!getgrnam(ADMIN_GROUP)) {
 		skip_part("rights by a group: there is no group " ADMIN_GROUP "");
 		return;

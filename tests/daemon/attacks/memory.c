@@ -42,7 +42,7 @@ static void usage_memory(unsigned number)
 	CHECK(fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) && errno == EPERM, "seal");
 	/* A hole is read as zeros: the collector must survive to read it. */
 	for (unsigned i = 0; going(); i++) {
-		need.row = i % LEDGER_DEVICES;
+		need.row = i % DEVICES_MAX;
 		need.total[0] = i % (2 * QUOTA);
 		fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, size);
 		CHECK(ask(&need) >= 0);
@@ -81,7 +81,7 @@ static void scribble(unsigned number)
 		struct proto_need need =
 			want(&scribbled, i % KIND_COUNT, i % 3 ? i % 100 : 1ull << 62);
 
-		need.row = i % LEDGER_DEVICES;
+		need.row = i % DEVICES_MAX;
 		need.flags = i % 7 == 0 ? NEED_EXACT : 0;
 		snprintf(need.device, sizeof(need.device), "%s", i % 2 ? DEVICE : OTHER_DEVICE);
 		CHECK(ask(&need) >= 0);

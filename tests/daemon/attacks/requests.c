@@ -27,7 +27,7 @@ static const struct nonsense {
 	{ "a kind past the last", 0, 1, { KIND_COUNT }, { 1 } },
 	{ "a kind far past it", 0, 1, { UINT32_MAX }, { 1 } },
 	{ "a kind twice", 0, 2, { KIND_qp, KIND_qp }, { 1, QUOTA } },
-	{ "a row past the last", LEDGER_DEVICES, 1, { KIND_qp }, { 1 } },
+	{ "a row past the last", DEVICES_MAX, 1, { KIND_qp }, { 1 } },
 	{ "a row far past it", UINT32_MAX, 1, { KIND_qp }, { 1 } },
 	{ "more than there can be", 0, 1, { KIND_qp }, { (1ull << 63) + 1 } },
 	{ "all ones", 0, 1, { KIND_qp }, { UINT64_MAX } },
@@ -62,7 +62,7 @@ static void needs(unsigned number)
 		need.cookie++;
 		CHECK(ask(&need) == -ESTALE, "wrong cookie");
 		/* This kind has no limit: the sum of many such amounts must not wrap around. */
-		for (need = want(&member, KIND_ah, 1ull << 63); need.row < LEDGER_DEVICES;
+		for (need = want(&member, KIND_ah, 1ull << 63); need.row < DEVICES_MAX;
 		     need.row++)
 			CHECK(ask(&need) == 0, "row %u", need.row);
 		memset(&need, 0xff, sizeof(need));
@@ -85,7 +85,7 @@ static void names(unsigned number)
 		if (!CHECK(join(&member)))
 			return;
 		need = want(&member, KIND_qp, 0);
-		for (need.row = 0; need.row < LEDGER_DEVICES; need.row++) {
+		for (need.row = 0; need.row < DEVICES_MAX; need.row++) {
 			unsigned which = (unsigned)rand_r(&seed);
 
 			memset(need.device, 'x', sizeof(need.device)); /* without a final zero */

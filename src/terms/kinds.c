@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of kinds and look-ups in it; see kinds.h. */
-#include "ledger/kinds.h"
+#include "terms/kinds.h"
 
 #include <string.h>
 
 const struct kind_row kind_rows[KIND_COUNT] = {
-#define KIND(name, unit, text) [KIND_##name] = { #name, UNIT_##unit, text },
-#include "ledger/kinds.def"
+#define KIND(name, unit, form, rdmacg, kernel, guarded, text)                                      \
+	[KIND_##name] = { #name,	    UNIT_##unit,       FORM_##form, RDMACG_##rdmacg,       \
+			  DRIFT_##kernel, GUARDED_##guarded, text },
+#include "terms/kinds.def"
 #undef KIND
 };
 
@@ -17,6 +19,15 @@ int kind_find(const char *name, size_t length)
 		    !memcmp(kind_rows[kind].name, name, length))
 			return kind;
 	return -1;
+}
+
+uint64_t kinds_guarded(void)
+{
+	uint64_t guarded = 0;
+
+	for (int kind = 0; kind < KIND_COUNT; kind++)
+		guarded |= (uint64_t)kind_rows[kind].guarded << kind;
+	return guarded;
 }
 
 uint64_t kinds_signature(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Parsing of counts and sizes; see size.h. */
-#include "base/size.h"
+#include "terms/size.h"
 
 #include <errno.h>
 #include <string.h>
@@ -37,7 +37,7 @@ int size_parse(const char *text, size_t length, uint64_t unit, bool suffixes, ui
 	size_t at = 0;
 
 	if (is_word(text, length, "unlimited") || is_word(text, length, "max")) {
-		*ret_value = SIZE_UNLIMITED;
+		*ret_value = UNLIMITED;
 		return 0;
 	}
 	for (; at < length && text[at] >= '0' && text[at] <= '9'; at++) {
@@ -51,7 +51,7 @@ int size_parse(const char *text, size_t length, uint64_t unit, bool suffixes, ui
 		if (!suffixes || suffix_parse(text + at, length - at, &unit) < 0)
 			return -EINVAL;
 	}
-	if (__builtin_mul_overflow(value, unit, &value) || value >= SIZE_UNLIMITED - 1)
+	if (__builtin_mul_overflow(value, unit, &value) || value >= UNLIMITED - 1)
 		return -ERANGE;
 	*ret_value = value;
 	return 0;

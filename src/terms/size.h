@@ -3,15 +3,14 @@
  * Numbers as people write them in settings: counts, and sizes with binary
  * suffixes. Knows nothing of what is being counted.
  */
-#ifndef BASE_SIZE_H
-#define BASE_SIZE_H
+#ifndef TERMS_SIZE_H
+#define TERMS_SIZE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* The value of "unlimited" and "max", and of every limit that nobody set. */
-#define SIZE_UNLIMITED UINT64_MAX
+#include "terms/terms.h"
 
 /*
  * Reads all of text[0..length) as a decimal number; 0, or -EINVAL / -ERANGE

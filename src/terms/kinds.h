@@ -3,24 +3,36 @@
  * The kinds of resource as C sees them, and a cost: how much of a few kinds
  * one object takes. Everything here comes from the rows of kinds.def.
  */
-#ifndef LEDGER_KINDS_H
-#define LEDGER_KINDS_H
+#ifndef TERMS_KINDS_H
+#define TERMS_KINDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum kind {
-#define KIND(name, unit, text) KIND_##name,
-#include "ledger/kinds.def"
+#define KIND(name, unit, form, rdmacg, kernel, guarded, text) KIND_##name,
+#include "terms/kinds.def"
 #undef KIND
 	KIND_COUNT
 };
 
 enum kind_unit { UNIT_COUNT, UNIT_BYTES };
+enum kind_form { FORM_OBJECT, FORM_MEASURE };
+enum kind_rdmacg { RDMACG_NOT, RDMACG_HANDLE, RDMACG_OBJECT };
+
+enum kind_guarded { GUARDED_NO, GUARDED_YES };
+
+/* Differences between the kernel's number and the books' that are a fault; bits. */
+enum kind_drift { DRIFT_NONE = 0, DRIFT_MORE = 1, DRIFT_LESS = 2, DRIFT_ANY = 3 };
 
 struct kind_row {
 	const char *name;
 	enum kind_unit unit;
+	enum kind_form form;
+	enum kind_rdmacg rdmacg;
+	enum kind_drift drift;
+	bool guarded;
 	const char *text;
 };
 
@@ -28,6 +40,9 @@ extern const struct kind_row kind_rows[KIND_COUNT];
 
 /* The kind called name[0..length), or -1. */
 int kind_find(const char *name, size_t length);
+
+/* Bit k: the guard can refuse kind k in the kernel. */
+uint64_t kinds_guarded(void);
 
 /* A number that differs where the rows differ: part of every shared layout. */
 uint64_t kinds_signature(void);
