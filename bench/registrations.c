@@ -109,9 +109,9 @@ static double cpu_of(pid_t pid)
 
 static unsigned registered(void)
 {
-	struct proto_pong pong = { 0 };
+	struct proto_status pong = { 0 };
 
-	return collector_call(MESSAGE_PING, NULL, &pong) < 0 ? UINT32_MAX : pong.processes;
+	return collector_call(MESSAGE_STATUS, NULL, &pong) < 0 ? UINT32_MAX : pong.processes;
 }
 
 /* ---- memory, in KB */
@@ -213,11 +213,11 @@ static void all_arrived(void)
  */
 static void warm_up(void)
 {
-	struct proto_pong pong;
+	struct proto_status pong;
 	char problem[PROTO_PROBLEM];
 
 	memset(&ledger, 1, sizeof(ledger));
-	proto_call("/nonexistent", MESSAGE_PING, NULL, &pong, NULL, 0, 0, problem);
+	proto_call("/nonexistent", MESSAGE_STATUS, NULL, &pong, NULL, 0, 0, problem);
 	number_after("/proc/self/stat", "(");
 	number_after("/proc/self/cgroup", ":");
 }

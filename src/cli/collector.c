@@ -27,12 +27,12 @@ static const struct {
 
 static int outcome(const char *path, int error)
 {
-	struct proto_pong pong;
+	struct proto_status status;
 	char problem[PROTO_PROBLEM];
 
 	/* Either there is no socket, or a collector that knows no such thing. */
 	if (error == -ENOENT)
-		return proto_call(path, MESSAGE_PING, NULL, &pong, NULL, 0, 0, problem) < 0 ?
+		return proto_call(path, MESSAGE_STATUS, NULL, &status, NULL, 0, 0, problem) < 0 ?
 			       CLI_ABSENT :
 			       CLI_WRONG;
 	for (unsigned i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++)

@@ -51,8 +51,8 @@ struct finding {
 /* What several checks want to know. */
 struct facts {
 	char path[PROTO_PATH]; /* of the collector's socket */
-	int answer;	       /* of the collector to a PING: 0 or -errno */
-	struct proto_pong pong;
+	int answer;	       /* of the collector to a STATUS: 0 or -errno */
+	struct proto_status status;
 	char problem[PROTO_PROBLEM]; /* why it did not answer */
 };
 
@@ -193,8 +193,8 @@ static bool nobody_there(const struct facts *facts)
 static void check_collector(const struct facts *facts, struct finding *finding)
 {
 	if (!facts->answer)
-		find(finding, &fine, NULL, "pid %d at %s, version %s", (int)facts->pong.pid,
-		     facts->path, facts->pong.version);
+		find(finding, &fine, NULL, "pid %d at %s, version %s", (int)facts->status.pid,
+		     facts->path, facts->status.version);
 	else if (nobody_there(facts))
 		find(finding, &doubtful,
 		     "without one every user keeps books of their own, by the limits of the environment",
@@ -230,9 +230,9 @@ static void check_protocol(const struct facts *facts, struct finding *finding)
 	if (facts->answer == -EPROTO)
 		find(finding, &broken, "install command, library and collector of one version",
 		     "%s", facts->problem);
-	else if (!facts->answer && strcmp(facts->pong.version, CLI_VERSION))
+	else if (!facts->answer && strcmp(facts->status.version, CLI_VERSION))
 		find(finding, &doubtful, "start the collector again after an update",
-		     "the collector is of version %s, this command of %s", facts->pong.version,
+		     "the collector is of version %s, this command of %s", facts->status.version,
 		     CLI_VERSION);
 	else if (!facts->answer)
 		find(finding, &fine, NULL, "both sides speak version %d", PROTO_VERSION);
@@ -242,42 +242,42 @@ static void check_policy(const struct facts *facts, struct finding *finding)
 {
 	if (facts->answer)
 		return;
-	if (facts->pong.problem[0])
+	if (facts->status.problem[0])
 		find(finding, &broken,
 		     "the policy before it is still in force; put it right, then '" CLI_NAME
 		     " reload'",
-		     "%s", facts->pong.problem);
-	else if (!facts->pong.policy[0])
+		     "%s", facts->status.problem);
+	else if (!facts->status.policy[0])
 		find(finding, &doubtful, "only what commands have set is limited",
 		     "the collector has no policy file");
 	else
-		find(finding, &fine, NULL, "%s is in force", facts->pong.policy);
+		find(finding, &fine, NULL, "%s is in force", facts->status.policy);
 }
 
 static void check_monitor(const struct facts *facts, struct finding *finding)
 {
 	static const char unseen[] =
 		"programs without the library are not seen; start it with: rdma_monitor --keep";
-	const struct proto_pong *pong = &facts->pong;
+	const struct proto_status *status = &facts->status;
 
 	if (facts->answer)
 		return;
-	if (pong->monitor_problem[0])
-		find(finding, &doubtful, unseen, "%s", pong->monitor_problem);
-	else if (pong->lost_objects)
+	if (status->monitor_problem[0])
+		find(finding, &doubtful, unseen, "%s", status->monitor_problem);
+	else if (status->lost_objects)
 		find(finding, &broken, "start rdma_monitor again, which counts anew",
 		     "watching by %s, and %" PRIu64 " objects found no room and are not counted",
-		     pong->monitor, pong->lost_objects);
-	else if (pong->uncovered || pong->drifting)
+		     status->monitor, status->lost_objects);
+	else if (status->uncovered || status->drifting)
 		find(finding, &doubtful, "'" CLI_NAME " show process' tells which",
 		     "watching by %s; processes uncovered: %" PRIu32 ", drifting: %" PRIu32,
-		     pong->monitor, pong->uncovered, pong->drifting);
-	else if (pong->lost_rows)
+		     status->monitor, status->uncovered, status->drifting);
+	else if (status->lost_rows)
 		find(finding, &doubtful, "they are counted for the host only",
 		     "watching by %s, and there was no room for the owners of %" PRIu64 " objects",
-		     pong->monitor, pong->lost_rows);
+		     status->monitor, status->lost_rows);
 	else
-		find(finding, &fine, NULL, "the kernel is watched by %s", pong->monitor);
+		find(finding, &fine, NULL, "the kernel is watched by %s", status->monitor);
 }
 
 /* What the guards of all tenants come to. */
@@ -465,12 +465,12 @@ int command_doctor(const struct cli *cli)
 	if (result)
 		return result;
 	facts.answer =
-		proto_call(facts.path, MESSAGE_PING, NULL, &facts.pong, NULL, 0, 0, facts.problem);
-	proto_text(facts.pong.version);
-	proto_text(facts.pong.policy);
-	proto_text(facts.pong.problem);
-	proto_text(facts.pong.monitor);
-	proto_text(facts.pong.monitor_problem);
+		proto_call(facts.path, MESSAGE_STATUS, NULL, &facts.status, NULL, 0, 0, facts.problem);
+	proto_text(facts.status.version);
+	proto_text(facts.status.policy);
+	proto_text(facts.status.problem);
+	proto_text(facts.status.monitor);
+	proto_text(facts.status.monitor_problem);
 	for (unsigned i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
 		struct finding *finding = list_add(&findings);
 

@@ -140,7 +140,7 @@ static int send_lines(const struct cli *cli,
 		result = cli_operands(cli, words + 1, UINT_MAX);
 	for (unsigned i = words; !result && i < cli->count; i++)
 		result = line(cli, &change, cli->operand[i]);
-	return result ? result : change_send(cli, MESSAGE_SET_LIMIT, &change);
+	return result ? result : change_send(cli, MESSAGE_CHANGE_POLICY, &change);
 }
 
 static int line_unset(const struct cli *cli, struct proto_change *change, const char *key)

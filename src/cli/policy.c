@@ -74,7 +74,7 @@ int command_check(const struct cli *cli)
 
 int command_reload(const struct cli *cli)
 {
-	struct proto_pong pong;
+	struct proto_status status;
 	struct page page;
 	int result = cli_operands(cli, 0, 0);
 
@@ -83,14 +83,14 @@ int command_reload(const struct cli *cli)
 								 MESSAGE_RELOAD,
 				       NULL, NULL);
 	if (!result)
-		result = collector_ask(cli, MESSAGE_PING, NULL, &pong);
+		result = collector_ask(cli, MESSAGE_STATUS, NULL, &status);
 	if (result)
 		return result;
 	page_begin(&page, cli);
-	if (proto_text(pong.policy)[0])
-		page_sentence(&page, NULL, "%s: in force", pong.policy);
+	if (proto_text(status.policy)[0])
+		page_sentence(&page, NULL, "%s: in force", status.policy);
 	else
 		page_sentence(&page, NULL, "no policy file is in force");
-	page_json(&page, "policy", form_json_text(pong.policy));
+	page_json(&page, "policy", form_json_text(status.policy));
 	return page_end(&page);
 }

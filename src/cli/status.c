@@ -9,7 +9,7 @@
 
 struct collector {
 	char socket[PROTO_PATH];
-	struct proto_pong pong;
+	struct proto_status status;
 };
 
 static void problem_show(const struct form *form, const void *field, struct cell *ret_cell)
@@ -19,7 +19,7 @@ static void problem_show(const struct form *form, const void *field, struct cell
 
 static const struct form form_problem = { .show = problem_show, .json = form_text_json };
 
-/* ---- the monitor: fields of the reply to PING */
+/* ---- the monitor: fields of the reply to STATUS */
 
 static json_t *observed_json(const struct form *form, const void *field)
 {
@@ -35,34 +35,34 @@ static json_t *observed_json(const struct form *form, const void *field)
 static const struct form form_observed = { .json = observed_json };
 
 static const struct column monitor_columns[] = {
-	COLUMN(struct proto_pong, monitor, "mode", NULL, form_text),
-	COLUMN(struct proto_pong, monitor_problem, "problem", NULL, form_text),
-	COLUMN(struct proto_pong, uncovered, "uncovered", NULL, form_number),
-	COLUMN(struct proto_pong, drifting, "drifting", NULL, form_number),
-	COLUMN(struct proto_pong, lost_objects, "lost_objects", NULL, form_count),
-	COLUMN(struct proto_pong, lost_rows, "lost_rows", NULL, form_count),
-	COLUMN(struct proto_pong, observed, "observed", NULL, form_observed),
+	COLUMN(struct proto_status, monitor, "mode", NULL, form_text),
+	COLUMN(struct proto_status, monitor_problem, "problem", NULL, form_text),
+	COLUMN(struct proto_status, uncovered, "uncovered", NULL, form_number),
+	COLUMN(struct proto_status, drifting, "drifting", NULL, form_number),
+	COLUMN(struct proto_status, lost_objects, "lost_objects", NULL, form_count),
+	COLUMN(struct proto_status, lost_rows, "lost_rows", NULL, form_count),
+	COLUMN(struct proto_status, observed, "observed", NULL, form_observed),
 	COLUMNS_END,
 };
 
 /* All of it in a line. */
 static void monitor_show(const struct form *form, const void *field, struct cell *ret_cell)
 {
-	const struct proto_pong *pong = field;
+	const struct proto_status *status = field;
 	const struct {
 		uint64_t count;
 		const char *what;
 	} findings[] = {
-		{ pong->uncovered, "uncovered" },
-		{ pong->drifting, "drifting" },
-		{ pong->lost_objects, "objects lost" },
-		{ pong->lost_rows, "objects of unknown owners" },
+		{ status->uncovered, "uncovered" },
+		{ status->drifting, "drifting" },
+		{ status->lost_objects, "objects lost" },
+		{ status->lost_rows, "objects of unknown owners" },
 	};
 	char text[512];
 	bool any = false;
 
-	snprintf(text, sizeof(text), "%s%s%s", pong->monitor, pong->monitor_problem[0] ? "; " : "",
-		 pong->monitor_problem);
+	snprintf(text, sizeof(text), "%s%s%s", status->monitor, status->monitor_problem[0] ? "; " : "",
+		 status->monitor_problem);
 	for (unsigned i = 0; i < sizeof(findings) / sizeof(findings[0]); i++) {
 		size_t length = strlen(text);
 
@@ -84,18 +84,18 @@ static const struct form form_monitor = { .show = monitor_show, .json = monitor_
 /* ---- */
 
 static const struct column collector_columns[] = {
-	COLUMN(struct collector, pong.pid, "pid", "pid", form_pid),
-	COLUMN(struct collector, pong.uid, "uid", "uid", form_number),
-	COLUMN(struct collector, pong.version, "version", "version", form_text),
-	COLUMN(struct collector, pong.uptime_seconds, "uptime_seconds", "up", form_seconds),
+	COLUMN(struct collector, status.pid, "pid", "pid", form_pid),
+	COLUMN(struct collector, status.uid, "uid", "uid", form_number),
+	COLUMN(struct collector, status.version, "version", "version", form_text),
+	COLUMN(struct collector, status.uptime_seconds, "uptime_seconds", "up", form_seconds),
 	COLUMN(struct collector, socket, "socket", "socket", form_text),
-	COLUMN(struct collector, pong.policy, "policy", "policy", form_text),
-	COLUMN(struct collector, pong.reloads, "reloads", "reloads", form_number),
-	COLUMN(struct collector, pong.problem, "problem", "problem", form_problem),
-	COLUMN(struct collector, pong.processes, "processes", NULL, form_number),
-	COLUMN(struct collector, pong.tenants, "tenants", NULL, form_number),
-	COLUMN(struct collector, pong.leases, "leases", "leases", form_number),
-	COLUMN(struct collector, pong, "monitor", "monitor", form_monitor),
+	COLUMN(struct collector, status.policy, "policy", "policy", form_text),
+	COLUMN(struct collector, status.reloads, "reloads", "reloads", form_number),
+	COLUMN(struct collector, status.problem, "problem", "problem", form_problem),
+	COLUMN(struct collector, status.processes, "processes", NULL, form_number),
+	COLUMN(struct collector, status.tenants, "tenants", NULL, form_number),
+	COLUMN(struct collector, status.leases, "leases", "leases", form_number),
+	COLUMN(struct collector, status, "monitor", "monitor", form_monitor),
 	COLUMNS_END,
 };
 
@@ -110,14 +110,14 @@ int command_status(const struct cli *cli)
 	if (!result)
 		result = collector_path(cli, collector.socket);
 	if (!result)
-		result = collector_ask(cli, MESSAGE_PING, NULL, &collector.pong);
+		result = collector_ask(cli, MESSAGE_STATUS, NULL, &collector.status);
 	if (result)
 		return result;
-	proto_text(collector.pong.version);
-	proto_text(collector.pong.policy);
-	proto_text(collector.pong.problem);
-	proto_text(collector.pong.monitor);
-	proto_text(collector.pong.monitor_problem);
+	proto_text(collector.status.version);
+	proto_text(collector.status.policy);
+	proto_text(collector.status.problem);
+	proto_text(collector.status.monitor);
+	proto_text(collector.status.monitor_problem);
 	result = owners_ask(cli, MESSAGE_GET_STATS, NULL, &owners);
 	if (!result) {
 		host = &owners.in_total[ROW_HOST];

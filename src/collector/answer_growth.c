@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* NEED: a process asks for more than its lease allows. */
+/* GROW: a process asks for more than its lease allows. */
 #include "collector/answers.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "collector/grants.h"
 #include "collector/shares.h"
 
-static bool need_is_sound(const struct proto_need *need)
+static bool need_is_sound(const struct proto_grow_request *need)
 {
 	if (!need->count || need->count > COST_KINDS || need->row >= DEVICES_MAX)
 		return false;
@@ -25,7 +25,7 @@ static bool need_is_sound(const struct proto_need *need)
 }
 
 /* The member's lease for the row it counts in; made if there is none. -errno, and *ret_why. */
-static int need_lease(struct collector *collector, unsigned member, const struct proto_need *need,
+static int need_lease(struct collector *collector, unsigned member, const struct proto_grow_request *need,
 		      const char **ret_why)
 {
 	struct books *books = &collector->books;
@@ -55,7 +55,7 @@ static int need_lease(struct collector *collector, unsigned member, const struct
 /* A limit is in the way; it may be one that is only told of. */
 static void need_refuse(struct collector *collector, const struct request *request, unsigned lease,
 			const struct ledger_refusal *refusal, bool tolerated,
-			struct proto_give *give)
+			struct proto_grow_reply *give)
 {
 	struct books *books = &collector->books;
 	const struct lease_view *view = &books->view[lease];
@@ -136,19 +136,19 @@ static bool lease_is_unused(const struct books *books, unsigned lease)
 
 /* The member has a lease for it. True: it was new, and got nothing. */
 static bool need_answer(struct collector *collector, const struct request *request,
-			const struct proto_need *asked, unsigned lease, bool is_new)
+			const struct proto_grow_request *asked, unsigned lease, bool is_new)
 {
 	struct books *books = &collector->books;
 	const struct book_member *member = &books->file->member[books->view[lease].member];
 	struct ledger_refusal refusal;
-	struct proto_give give = { .lease = lease };
+	struct proto_grow_reply give = { .lease = lease };
 	struct grants_need need = { .lease = lease,
 				    .count = asked->count,
 				    .question = asked->question };
 	int result;
 
 	/* Who has caps has more than it asked for, and gives back without a word. */
-	need.exact = asked->flags & NEED_EXACT && member->flags & MEMBER_ASKS;
+	need.exact = asked->flags & GROW_EXACT && member->flags & MEMBER_ASKS;
 	memcpy(need.kind, asked->kind, sizeof(need.kind));
 	memcpy(need.total, asked->total, sizeof(need.total));
 	memcpy(need.wanted, asked->wanted, sizeof(need.wanted));
@@ -168,9 +168,9 @@ static bool need_answer(struct collector *collector, const struct request *reque
 	return is_new;
 }
 
-void answer_NEED(struct collector *collector, const struct request *request)
+void answer_GROW(struct collector *collector, const struct request *request)
 {
-	struct proto_need asked = *(const struct proto_need *)request->body;
+	struct proto_grow_request asked = *(const struct proto_grow_request *)request->body;
 	int member = members_find(&collector->members, request->pid, asked.cookie), lease;
 	unsigned leases = collector->books.leases_count;
 	const char *why = "";
@@ -184,7 +184,7 @@ void answer_NEED(struct collector *collector, const struct request *request)
 	}
 	proto_text(asked.device);
 	if (!need_is_sound(&asked)) {
-		server_fail(request, -EINVAL, "NEED with kinds or amounts that do not exist");
+		server_fail(request, -EINVAL, "GROW with kinds or amounts that do not exist");
 		return;
 	}
 	members_seek_page(&collector->members, (unsigned)member);

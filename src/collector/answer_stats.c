@@ -14,7 +14,7 @@ _Static_assert((int)STATS_DRAINING == ROW_DRAINING && (int)STATS_ORPHAN == ROW_O
 		       (int)STATS_UNATTACHED == ROW_UNATTACHED && (int)STATS_SOCKET == ROW_SOCKET &&
 		       (int)STATS_RUNTIME == ROW_RUNTIME && (int)STATS_REMOVED == ROW_REMOVED &&
 		       (int)STATS_UNCOVERED == ROW_UNCOVERED && (int)STATS_DRIFT == ROW_DRIFT &&
-		       (int)STATS_WATCHED == ROW_WATCHED && (int)STATS_INACTIVE == ROW_LIBRARY,
+		       (int)STATS_WATCHED == ROW_WATCHED && (int)STATS_INACTIVE == ROW_INACTIVE,
 	       "so do flags");
 
 static bool row_send(void *closure, const struct stats_row *row)

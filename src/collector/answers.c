@@ -11,28 +11,28 @@
 #include "collector/control.h"
 #include "collector/subject.h"
 
-/* ---- PING */
+/* ---- STATUS */
 
-static void pong_add_kernel(const struct collector *collector, struct proto_pong *pong)
+static void status_add_kernel(const struct collector *collector, struct proto_status *status)
 {
 	const struct kernel_usage *kernel = &collector->kernel;
 	const struct kernel_sums *host = reconcile_sums(collector, -1);
 	const struct monitor_head *head = kernel->reader.head;
 
-	snprintf(pong->monitor, sizeof(pong->monitor), "%s", monitor_mode_names[kernel->mode]);
-	snprintf(pong->monitor_problem, sizeof(pong->monitor_problem), "%s", kernel->problem);
-	pong->uncovered = host->uncovered;
-	pong->drifting = host->drifting;
-	pong->observed = kernel_observed(kernel);
+	snprintf(status->monitor, sizeof(status->monitor), "%s", monitor_mode_names[kernel->mode]);
+	snprintf(status->monitor_problem, sizeof(status->monitor_problem), "%s", kernel->problem);
+	status->uncovered = host->uncovered;
+	status->drifting = host->drifting;
+	status->observed = kernel_observed(kernel);
 	if (!head)
 		return;
-	pong->lost_objects = __atomic_load_n(&head->lost_objects, __ATOMIC_RELAXED);
-	pong->lost_rows = __atomic_load_n(&head->lost_rows, __ATOMIC_RELAXED);
+	status->lost_objects = __atomic_load_n(&head->lost_objects, __ATOMIC_RELAXED);
+	status->lost_rows = __atomic_load_n(&head->lost_rows, __ATOMIC_RELAXED);
 }
 
-void answer_PING(struct collector *collector, const struct request *request)
+void answer_STATUS(struct collector *collector, const struct request *request)
 {
-	struct proto_pong pong = {
+	struct proto_status status = {
 		.pid = getpid(),
 		.uid = geteuid(),
 		.processes = collector->books.members_count,
@@ -42,14 +42,14 @@ void answer_PING(struct collector *collector, const struct request *request)
 		.version = COLLECTOR_VERSION,
 	};
 
-	pong.uptime_seconds = clock_now_seconds() - collector->started;
+	status.uptime_seconds = clock_now_seconds() - collector->started;
 	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
-		pong.tenants += collector->books.tenant[i] != NULL;
-	snprintf(pong.policy, sizeof(pong.policy), "%s", collector->effective->file);
-	snprintf(pong.problem, sizeof(pong.problem), "%.500s", collector->problem);
+		status.tenants += collector->books.tenant[i] != NULL;
+	snprintf(status.policy, sizeof(status.policy), "%s", collector->effective->file);
+	snprintf(status.problem, sizeof(status.problem), "%.500s", collector->problem);
 	reconcile_look(collector);
-	pong_add_kernel(collector, &pong);
-	server_reply(request, 0, &pong, NULL, 0);
+	status_add_kernel(collector, &status);
+	server_reply(request, 0, &status, NULL, 0);
 }
 
 /* ---- changes */
@@ -88,7 +88,7 @@ static void change_make(struct collector *collector, const struct request *reque
 	request_done(request, result, problem);
 }
 
-void answer_SET_LIMIT(struct collector *collector, const struct request *request)
+void answer_CHANGE_POLICY(struct collector *collector, const struct request *request)
 {
 	struct proto_change asked = request_change(request);
 	const char *tenant = section_tenant(asked.section);

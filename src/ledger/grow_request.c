@@ -22,15 +22,15 @@ uint64_t grow_clock_ns(void)
 
 /* Over the connection of HELLO, if the number is still that; -ENOTCONN if not. After a failure
  * an answer could come when another question is under way: it is not used again. */
-static int grow_request_over_kept(struct ledger_lease *lease, const struct proto_need *request,
-				  struct proto_give *ret_reply, char problem[PROTO_PROBLEM])
+static int grow_request_over_kept(struct ledger_lease *lease, const struct proto_grow_request *request,
+				  struct proto_grow_reply *ret_reply, char problem[PROTO_PROBLEM])
 {
 	struct stat status;
 	int result = -ENOTCONN;
 
 	if (lease->connection && !fstat(lease->connection, &status) &&
 	    descriptor_is_at(&lease->connection_place, &status))
-		result = proto_ask(lease->socket, lease->connection, MESSAGE_NEED, request,
+		result = proto_ask(lease->socket, lease->connection, MESSAGE_GROW, request,
 				   ret_reply, problem);
 	if (result < 0)
 		lease->connection = 0;
@@ -45,13 +45,13 @@ static bool grow_request_root_changed(const struct ledger_lease *lease)
 }
 
 /* Over a new connection. Who sees another root directory need not wait for a socket in it. */
-static int grow_request_over_new(struct ledger_lease *lease, const struct proto_need *request,
-				 struct proto_give *ret_reply, const char **ret_obstacle,
+static int grow_request_over_new(struct ledger_lease *lease, const struct proto_grow_request *request,
+				 struct proto_grow_reply *ret_reply, const char **ret_obstacle,
 				 char problem[PROTO_PROBLEM])
 {
 	bool elsewhere = grow_request_root_changed(lease);
 	struct proto_reply reply;
-	int result = proto_call(lease->socket, MESSAGE_NEED, request, ret_reply, &reply, 0,
+	int result = proto_call(lease->socket, MESSAGE_GROW, request, ret_reply, &reply, 0,
 				lease->unanswered_ns || elsewhere ? 0 : LEASE_PATIENCE_MS, problem);
 
 	if (result == -EMFILE)
@@ -71,8 +71,8 @@ static bool grow_reply_no_lease(int error)
 
 /* One question. A collector that has just failed to answer is not asked again at once,
  * so that many threads do not wait for it one after the other. */
-int grow_request_send(struct ledger *ledger, struct proto_need *request,
-		      struct proto_give *ret_reply, const char **ret_obstacle)
+int grow_request_send(struct ledger *ledger, struct proto_grow_request *request,
+		      struct proto_grow_reply *ret_reply, const char **ret_obstacle)
 {
 	struct ledger_lease *lease = &ledger->lease;
 	char problem[PROTO_PROBLEM];
@@ -97,7 +97,7 @@ int grow_request_send(struct ledger *ledger, struct proto_need *request,
 }
 
 void grow_request_begin(struct ledger *ledger, unsigned device, const struct cost *cost,
-			unsigned flags, struct proto_need *ret)
+			unsigned flags, struct proto_grow_request *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	ret->cookie = ledger->lease.cookie;
@@ -120,7 +120,7 @@ void grow_request_end(struct ledger *ledger)
 	__atomic_store_n(&ledger->lease.usage->question, 0, __ATOMIC_SEQ_CST);
 }
 
-void grow_reply_describe(const struct proto_give *reply, struct ledger_refusal *ret)
+void grow_reply_describe(const struct proto_grow_reply *reply, struct ledger_refusal *ret)
 {
 	*ret = (struct ledger_refusal){
 		.scope = reply->scope < SCOPES ? reply->scope : SCOPE_HOST,
@@ -133,7 +133,7 @@ void grow_reply_describe(const struct proto_give *reply, struct ledger_refusal *
 	};
 }
 
-int grow_request_unanswered(const struct proto_need *request, int error, const char *obstacle,
+int grow_request_unanswered(const struct proto_grow_request *request, int error, const char *obstacle,
 			    struct ledger_refusal *ret)
 {
 	*ret = (struct ledger_refusal){

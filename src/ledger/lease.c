@@ -73,7 +73,7 @@ uint64_t lease_total(const struct ledger_lease *lease, unsigned device, const st
 
 /* Whether we hold less now than when we asked: then the refusal was of another question. */
 static bool grow_reply_is_outdated(const struct ledger_lease *lease, unsigned device,
-				   const struct cost *cost, const struct proto_need *asked)
+				   const struct cost *cost, const struct proto_grow_request *asked)
 {
 	for (unsigned i = 0; i < cost->count; i++)
 		if (lease_total(lease, device, cost, i) < asked->total[i])
@@ -116,7 +116,7 @@ static bool lease_find_caps(struct ledger_lease *lease, unsigned device, uint32_
 	return true;
 }
 
-static bool lease_number_is_valid(const struct proto_give *answer, int status)
+static bool lease_number_is_valid(const struct proto_grow_reply *answer, int status)
 {
 	return answer->lease < LEASES_MAX ||
 	       (answer->lease == PROTO_NO_LEASE && status == PROTO_REFUSED);
@@ -125,7 +125,7 @@ static bool lease_number_is_valid(const struct proto_give *answer, int status)
 /* Takes what was granted although it is over a limit, and has no cap for that reason. Not more
  * than was granted: another thread may have taken something inside the cap meanwhile. */
 static bool lease_take_granted(struct ledger_lease *lease, unsigned device, const struct cost *cost,
-			       const struct proto_need *asked)
+			       const struct proto_grow_request *asked)
 {
 	uint64_t *used = lease->usage->row[device].used;
 
@@ -143,8 +143,8 @@ static __attribute__((noinline, cold)) int lease_grow(struct ledger *ledger, uns
 						      struct ledger_refusal *ret_refusal)
 {
 	struct ledger_lease *lease = &ledger->lease;
-	struct proto_need request;
-	struct proto_give answer;
+	struct proto_grow_request request;
+	struct proto_grow_reply answer;
 	const char *obstacle = NULL;
 	uint64_t until = grow_clock_ns() + LEASE_PATIENCE_MS * 1000000ull;
 	sigset_t signals;

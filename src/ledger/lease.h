@@ -75,21 +75,21 @@ void lease_device_limits(const struct ledger *ledger, unsigned device, uint64_t 
 /* The number is on the page before anybody can answer, and what is given stays ours as long as
  * it is there: otherwise others could take it back before we have it, again and again. */
 void grow_request_begin(struct ledger *ledger, unsigned device, const struct cost *cost,
-			unsigned flags, struct proto_need *ret);
+			unsigned flags, struct proto_grow_request *ret);
 
 /* The reply's status, or -errno. ret_obstacle: why the collector cannot be asked, or NULL. */
-int grow_request_send(struct ledger *ledger, struct proto_need *request,
-		      struct proto_give *ret_reply, const char **ret_obstacle);
+int grow_request_send(struct ledger *ledger, struct proto_grow_request *request,
+		      struct proto_grow_reply *ret_reply, const char **ret_obstacle);
 
 /* What was given is taken, or there was nothing: after the additions to `used`, since the
  * collector looks at this first. */
 void grow_request_end(struct ledger *ledger);
 
 /* Nobody answers for us: LEDGER_UNANSWERED, with what we hold and would like to. */
-int grow_request_unanswered(const struct proto_need *request, int error, const char *obstacle,
+int grow_request_unanswered(const struct proto_grow_request *request, int error, const char *obstacle,
 			    struct ledger_refusal *ret);
 
-void grow_reply_describe(const struct proto_give *reply, struct ledger_refusal *ret);
+void grow_reply_describe(const struct proto_grow_reply *reply, struct ledger_refusal *ret);
 
 uint64_t grow_clock_ns(void);
 

@@ -13,15 +13,15 @@ static int socket_charge(struct ledger *ledger, unsigned device, const struct co
 			 bool forced, struct ledger_refusal *ret_refusal)
 {
 	struct ledger_lease *lease = &ledger->lease;
-	struct proto_need request;
-	struct proto_give answer;
+	struct proto_grow_request request;
+	struct proto_grow_reply answer;
 	const char *obstacle;
 	sigset_t signals;
 	int result, saved = errno;
 
 	signals_hold(&signals);
 	lock_acquire(&lease->asking);
-	grow_request_begin(ledger, device, cost, NEED_EXACT, &request);
+	grow_request_begin(ledger, device, cost, GROW_EXACT, &request);
 	result = grow_request_send(ledger, &request, &answer, &obstacle);
 	if (result == 0 || forced) {
 		lease_add(lease, device, cost);
@@ -46,8 +46,8 @@ static int socket_charge(struct ledger *ledger, unsigned device, const struct co
 static void socket_refund(struct ledger *ledger, unsigned device, const struct cost *cost)
 {
 	struct cost nothing = *cost;
-	struct proto_need request;
-	struct proto_give answer;
+	struct proto_grow_request request;
+	struct proto_grow_reply answer;
 	const char *obstacle;
 	sigset_t signals;
 	int saved = errno;
@@ -56,7 +56,7 @@ static void socket_refund(struct ledger *ledger, unsigned device, const struct c
 	signals_hold(&signals);
 	lock_acquire(&ledger->lease.asking);
 	lease_give_back(ledger->lease.usage->row[device].used, cost, cost->count);
-	grow_request_begin(ledger, device, &nothing, NEED_EXACT, &request);
+	grow_request_begin(ledger, device, &nothing, GROW_EXACT, &request);
 	grow_request_send(ledger, &request, &answer, &obstacle);
 	lock_release(&ledger->lease.asking);
 	signals_let_go(&signals);

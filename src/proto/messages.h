@@ -20,7 +20,7 @@
 
 enum {
 	PROTO_VERSION = 3,
-	PROTO_MODE = 16,
+	PROTO_MONITOR_WAY = 16,
 	PROTO_TEXT = 1024,
 	PROTO_REQUEST_MAX = 4096, /* whole messages */
 	PROTO_REPLY_MAX = 8192,
@@ -46,8 +46,8 @@ struct proto_header {
 
 enum {
 	PROTO_MORE = 1,	   /* a row; others follow */
-	PROTO_REFUSED = 2, /* to NEED: a limit is in the way */
-	PROTO_TOLERATED = 3, /* to NEED: likewise, and it was granted all the same */
+	PROTO_REFUSED = 2, /* to GROW: a limit is in the way */
+	PROTO_TOLERATED = 3, /* to GROW: likewise, and it was granted all the same */
 };
 
 #define PROTO_NO_LEASE UINT32_MAX
@@ -72,20 +72,20 @@ struct proto_hello {
 
 /* With it come two descriptors: the usage page, and the lease table to be read. */
 struct proto_welcome {
-	uint64_t cookie; /* proves to be this registration in NEED */
+	uint64_t cookie; /* proves to be this registration in GROW */
 	uint32_t mode;	 /* enum mode, at this moment; later in the lease table */
 	uint32_t flags;	 /* enum proto_welcome_flags */
 	char tenant[NAME_SIZE];
 };
 
-/* The connection stays, and the process may send NEED over it. */
+/* The connection stays, and the process may send GROW over it. */
 enum proto_welcome_flags { WELCOME_STAYS = 1 };
 
 /* EXACT: the totals are what is held; grant no more, and take back what is over. */
-enum { NEED_EXACT = 1 };
+enum { GROW_EXACT = 1 };
 
 /* Absolute totals, so that asking twice is harmless. */
-struct proto_need {
+struct proto_grow_request {
 	uint64_t cookie;
 	uint64_t question; /* as it stands in the usage page until what is given is taken */
 	char device[NAME_SIZE];
@@ -99,7 +99,7 @@ struct proto_need {
 };
 
 /* status 0: granted, and the caps of the lease are raised already. */
-struct proto_give {
+struct proto_grow_reply {
 	uint32_t lease; /* row of the lease table; PROTO_NO_LEASE: nothing is granted */
 	uint32_t mode;	/* enum mode of the tenant, at this moment */
 	/* status PROTO_REFUSED or PROTO_TOLERATED: */
@@ -143,7 +143,7 @@ enum {
 	ROW_UNCOVERED = 64, /* has objects in the kernel, and is not registered */
 	ROW_DRIFT = 128,    /* kernel and books differ, and not just for a moment */
 	ROW_WATCHED = 256,  /* there is a monitor: kernel and drift mean something */
-	ROW_LIBRARY = 512,  /* uncovered although the library is loaded */
+	ROW_INACTIVE = 512,  /* uncovered although the library is loaded */
 };
 
 /* One owner of resources, on one device or (device "") in total. */
@@ -167,7 +167,7 @@ struct proto_row {
 	int64_t drift[KIND_COUNT];	    /* in total: kernel less used, where that lasts */
 };
 
-struct proto_pong {
+struct proto_status {
 	int32_t pid;
 	uint32_t uid;
 	uint64_t uptime_seconds;
@@ -179,7 +179,7 @@ struct proto_pong {
 	char policy[256];	      /* the file; "" if there is none */
 	char problem[PROTO_TEXT / 2]; /* why the last reload did not take effect; "" */
 	/* How the kernel is watched: "fentry", "kprobe", "netlink" or "none", and then why. */
-	char monitor[PROTO_MODE];
+	char monitor[PROTO_MONITOR_WAY];
 	char monitor_problem[256];
 	uint32_t uncovered;    /* processes */
 	uint32_t drifting;     /* likewise */
@@ -301,11 +301,11 @@ PROTO_SIZE(header, 24);
 PROTO_SIZE(none, 0);
 PROTO_SIZE(hello, 24 + 2 * 8 * KIND_COUNT);
 PROTO_SIZE(welcome, 16 + NAME_SIZE);
-PROTO_SIZE(need, 28 + NAME_SIZE + (4 + 8 + 8) * COST_KINDS + 8 * KIND_COUNT);
-PROTO_SIZE(give, 56);
+PROTO_SIZE(grow_request, 28 + NAME_SIZE + (4 + 8 + 8) * COST_KINDS + 8 * KIND_COUNT);
+PROTO_SIZE(grow_reply, 56);
 PROTO_SIZE(choose, 8 + 2 * NAME_SIZE);
 PROTO_SIZE(row, 24 + 3 * NAME_SIZE + 8 * 8 * KIND_COUNT);
-PROTO_SIZE(pong, 32 + NAME_SIZE + 256 + PROTO_TEXT / 2 + PROTO_MODE + 256 + 40);
+PROTO_SIZE(status, 32 + NAME_SIZE + 256 + PROTO_TEXT / 2 + PROTO_MONITOR_WAY + 256 + 40);
 PROTO_SIZE(change, 2 * NAME_SIZE + PROTO_TEXT);
 PROTO_SIZE(event, 80 + 2 * NAME_SIZE + 256);
 PROTO_SIZE(ask, 16);

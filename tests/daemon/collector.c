@@ -60,7 +60,7 @@ static void collector_exec(const char *variables, const char *program)
 
 pid_t collector_restart(const char *variables)
 {
-	struct proto_pong pong;
+	struct proto_status collector_state;
 	struct waiting waiting = { .for_what = "the collector answers", .file = __FILE__,
 				   .line = __LINE__ };
 	char program[256], problem[PROTO_PROBLEM];
@@ -69,9 +69,9 @@ pid_t collector_restart(const char *variables)
 	collector = fork_child();
 	if (collector == 0)
 		collector_exec(variables, program);
-	while (proto_call(collector_socket(), MESSAGE_PING, NULL, &pong, NULL, 0, 1000, problem) <
+	while (proto_call(collector_socket(), MESSAGE_STATUS, NULL, &collector_state, NULL, 0, 1000, problem) <
 		       0 ||
-	       pong.pid != collector)
+	       collector_state.pid != collector)
 		if (waitpid(collector, NULL, WNOHANG) == collector || !waiting_goes_on(&waiting)) {
 			CHECK(false, "the collector does not start: %s\n%s", problem,
 			      collector_log());
@@ -171,7 +171,7 @@ int collector_set(const char *section, const char *text)
 
 	snprintf(change.section, sizeof(change.section), "%s", section);
 	snprintf(change.text, sizeof(change.text), "%s", text);
-	return collector_call(MESSAGE_SET_LIMIT, &change, NULL);
+	return collector_call(MESSAGE_CHANGE_POLICY, &change, NULL);
 }
 
 /* The first row, which is the total. */

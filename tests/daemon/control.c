@@ -28,11 +28,11 @@ static void wait_limit(const char *tenant, uint64_t limit)
 		   (unsigned long long)qp_limit(tenant));
 }
 
-static struct proto_pong pong(void)
+static struct proto_status collector_state(void)
 {
-	struct proto_pong answer = { 0 };
+	struct proto_status answer = { 0 };
 
-	CHECK(collector_call(MESSAGE_PING, NULL, &answer) == 0);
+	CHECK(collector_call(MESSAGE_STATUS, NULL, &answer) == 0);
 	return answer;
 }
 
@@ -76,20 +76,20 @@ static void reloads(void)
 	wait_limit("b", 5);
 	/* A bad one changes nothing, and says where. */
 	write_renamed("tenants.d/c.conf", "[tenant c]\nqp = 6\nqpp = 7\n");
-	EVENTUALLY(pong().problem[0]);
-	CHECK(strstr(pong().problem, "/tenants.d/c.conf:3: "), "%s", pong().problem);
-	CHECK(strstr(pong().problem, "qpp"), "%s", pong().problem);
+	EVENTUALLY(collector_state().problem[0]);
+	CHECK(strstr(collector_state().problem, "/tenants.d/c.conf:3: "), "%s", collector_state().problem);
+	CHECK(strstr(collector_state().problem, "qpp"), "%s", collector_state().problem);
 	CHECK(qp_limit("b") == 5 && qp_limit("a") == 3);
 	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) == -EINVAL);
 	CHECK(strstr(collector_log(), "the old policy stays"));
 	/* Put right; by message and by signal. */
-	count = pong().reloads;
+	count = collector_state().reloads;
 	write_renamed("tenants.d/c.conf", "[tenant c]\nqp = 6\n");
 	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) == 0);
-	CHECK(qp_limit("c") == 6 && !pong().problem[0] && pong().reloads > count);
-	count = pong().reloads;
+	CHECK(qp_limit("c") == 6 && !collector_state().problem[0] && collector_state().reloads > count);
+	count = collector_state().reloads;
 	kill(collector_pid(), SIGHUP);
-	EVENTUALLY(pong().reloads > count);
+	EVENTUALLY(collector_state().reloads > count);
 	collector_stop();
 }
 
@@ -98,7 +98,7 @@ static void reloads(void)
 /* Limits as they are when the collector has seen the change of files, and found it wrong. */
 static void stays(const char *why)
 {
-	EVENTUALLY(strstr(pong().problem, why), "\"%s\"", pong().problem);
+	EVENTUALLY(strstr(collector_state().problem, why), "\"%s\"", collector_state().problem);
 	CHECK(qp_limit("a") == 1 && collector_tenant("a").limit[KIND_mr] == 2 && qp_limit("b") == 3,
 	      "%s: qp of a %llu, of b %llu", why, (unsigned long long)qp_limit("a"),
 	      (unsigned long long)qp_limit("b"));
@@ -113,8 +113,8 @@ static const char whole[] = "[tenant a]\nmatch = uid=61997\nmatch = uid=61998\nm
 static void put_right(void)
 {
 	write_renamed("policy.conf", whole);
-	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) == 0, "%s", pong().problem);
-	CHECK(!pong().problem[0] && collector_tenant("a").limit[KIND_mr] == 2);
+	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) == 0, "%s", collector_state().problem);
+	CHECK(!collector_state().problem[0] && collector_tenant("a").limit[KIND_mr] == 2);
 }
 
 static void incomplete_policies(void)
@@ -160,16 +160,16 @@ static void incomplete_policies(void)
 	write_renamed("policy.conf", "[tenant a]\nmatch = uid=61997\nmatch = uid=61996\n"
 				     "mode = enforce\nqp = 7\nmr = unlimited\n[tenant new]\n");
 	wait_limit("a", 7);
-	CHECK(collector_tenant("a").limit[KIND_mr] == UNLIMITED && !pong().problem[0]);
+	CHECK(collector_tenant("a").limit[KIND_mr] == UNLIMITED && !collector_state().problem[0]);
 	/* Less on purpose. */
 	write_renamed("policy.conf", "[tenant a]\nqp = 7\n");
-	EVENTUALLY(strstr(pong().problem, "reload --replace"), "%s", pong().problem);
+	EVENTUALLY(strstr(collector_state().problem, "reload --replace"), "%s", collector_state().problem);
 	CHECK(collector_tenant("new").tenant[0]);
-	CHECK(collector_call(MESSAGE_REPLACE, NULL, NULL) == 0, "%s", pong().problem);
-	CHECK(!collector_tenant("new").tenant[0] && !pong().problem[0]);
+	CHECK(collector_call(MESSAGE_REPLACE, NULL, NULL) == 0, "%s", collector_state().problem);
+	CHECK(!collector_tenant("new").tenant[0] && !collector_state().problem[0]);
 	unlink(harness_path("policy.conf"));
 	CHECK(collector_call(MESSAGE_REPLACE, NULL, NULL) == 0);
-	CHECK(!collector_tenant("a").tenant[0] && !pong().policy[0], "%s", pong().policy);
+	CHECK(!collector_tenant("a").tenant[0] && !collector_state().policy[0], "%s", collector_state().policy);
 	collector_stop();
 }
 
@@ -193,7 +193,7 @@ static void last_good_policy(void)
 		CHECK(qp_limit("a") == 1 && collector_tenant("a").limit[KIND_mr] == 2,
 		      "policy %u: %llu", i, (unsigned long long)qp_limit("a"));
 		CHECK(collector_tenant("a").mode == MODE_WARN);
-		CHECK(pong().problem[0] && strstr(collector_log(), "the last good policy"),
+		CHECK(collector_state().problem[0] && strstr(collector_log(), "the last good policy"),
 		      "policy %u: %s", i, collector_log());
 		seen = 0;
 		CHECK(proto_rows(collector_socket(), MESSAGE_EVENTS, &all, event_note, &seen,
@@ -209,7 +209,7 @@ static void last_good_policy(void)
 	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) == 0);
 	collector_stop();
 	collector_restart("");
-	CHECK(qp_limit("c") == 4 && !collector_tenant("a").tenant[0] && !pong().problem[0]);
+	CHECK(qp_limit("c") == 4 && !collector_tenant("a").tenant[0] && !collector_state().problem[0]);
 	collector_stop();
 }
 
@@ -306,12 +306,12 @@ static void changes_that_fail(void)
 	/* The file changes a limit, too. */
 	collector_policy("[tenant a]\nqp = 2\n[tenant b]\nqp = 3\n");
 	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) == -EISDIR);
-	CHECK(strstr(pong().problem, "tenant 'b': "), "%s", pong().problem);
+	CHECK(strstr(collector_state().problem, "tenant 'b': "), "%s", collector_state().problem);
 	CHECK(qp_limit("a") == 1 && collector_tenant("a").limit[KIND_mr] == 5);
 	CHECK(!collector_tenant("b").tenant[0]);
 	CHECK(strstr(collector_log(), "the old policy stays"));
 	CHECK(rmdir(obstacle) == 0);
-	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) == 0 && !pong().problem[0]);
+	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) == 0 && !collector_state().problem[0]);
 	CHECK(qp_limit("a") == 2 && qp_limit("b") == 3);
 	/* A restart finds what the answers said. */
 	collector_stop();
@@ -338,7 +338,7 @@ static void tenant_made_late(void)
 		 (unsigned)geteuid());
 	collector_policy(policy);
 	collector_start("");
-	CHECK(strstr(pong().problem, "tenant 'b': "), "%s", pong().problem);
+	CHECK(strstr(collector_state().problem, "tenant 'b': "), "%s", collector_state().problem);
 	CHECK(!collector_tenant("b").tenant[0]);
 	CHECK(rmdir(obstacle) == 0);
 	CHECK(collector_call(MESSAGE_HELLO, &hello, &welcome) == 0);
@@ -350,7 +350,7 @@ static void tenant_made_late(void)
 static void start_and_arguments(void)
 {
 	char output[2048], arguments[512];
-	struct proto_pong answer;
+	struct proto_status answer;
 
 	collector_policy("");
 	CHECK(run("--version", output, sizeof(output)) == 0 && strstr(output, "collector_server "));
@@ -379,7 +379,7 @@ static void start_and_arguments(void)
 	snprintf(arguments + strlen(arguments), sizeof(arguments) - strlen(arguments), "%s",
 		 harness_path("daemon.log"));
 	CHECK(run(arguments, output, sizeof(output)) == 0 && !output[0], "%s", output);
-	if (CHECK(collector_call(MESSAGE_PING, NULL, &answer) == 0)) {
+	if (CHECK(collector_call(MESSAGE_STATUS, NULL, &answer) == 0)) {
 		CHECK(getpgid(answer.pid) != getpgid(0));
 		kill(answer.pid, SIGTERM);
 		CHECK(spawn_wait(answer.pid) == 0);

@@ -948,7 +948,7 @@ static const char *refuses_to_start(void)
 
 static void versions(void)
 {
-	struct proto_header wrong = proto_header(MESSAGE_PING, 0, 0);
+	struct proto_header wrong = proto_header(MESSAGE_STATUS, 0, 0);
 	char problem[PROTO_TEXT];
 	const char *text;
 

@@ -109,11 +109,11 @@ static void end(pid_t pid)
 
 /* ---- what the collector says */
 
-static struct proto_pong pong(void)
+static struct proto_status collector_state(void)
 {
-	struct proto_pong answer = { 0 };
+	struct proto_status answer = { 0 };
 
-	CHECK(collector_call(MESSAGE_PING, NULL, &answer) == 0);
+	CHECK(collector_call(MESSAGE_STATUS, NULL, &answer) == 0);
 	return answer;
 }
 
@@ -238,21 +238,21 @@ static void uncovered(void)
 	CHECK(on_device(MESSAGE_GET_PROC_STATS, "", bare, "rxe1").pid == 0);
 	CHECK(on_device(MESSAGE_GET_PROC_STATS, "theirs", bare, "").pid == 0);
 	row = collector_process(loaded);
-	CHECK(row.flags == (ROW_UNCOVERED | ROW_WATCHED | ROW_LIBRARY), "%x", row.flags);
+	CHECK(row.flags == (ROW_UNCOVERED | ROW_WATCHED | ROW_INACTIVE), "%x", row.flags);
 	row = collector_process(holder);
 	CHECK(row.flags == ROW_WATCHED && row.kernel[KIND_qp] == 2, "%x", row.flags);
-	CHECK(pong().uncovered == 2 && pong().processes == 1 && pong().drifting == 0);
-	CHECK(!strcmp(pong().monitor, "fentry") && !pong().monitor_problem[0]);
+	CHECK(collector_state().uncovered == 2 && collector_state().processes == 1 && collector_state().drifting == 0);
+	CHECK(!strcmp(collector_state().monitor, "fentry") && !collector_state().monitor_problem[0]);
 	row = collector_tenant("mine");
 	CHECK(row.flags & ROW_UNCOVERED && row.processes == 1 && row.used[KIND_qp] == 2 &&
 	      row.kernel[KIND_qp] == 7);
 
 	/* Who has nothing is nobody's concern; coming back is no news. */
 	kernel_clear(bare_row);
-	EVENTUALLY(pong().uncovered == 1);
+	EVENTUALLY(collector_state().uncovered == 1);
 	CHECK(!collector_process(bare).pid);
 	kernel_set(bare_row, KIND_pd, 1);
-	EVENTUALLY(pong().uncovered == 2);
+	EVENTUALLY(collector_state().uncovered == 2);
 	CHECK(events(EVENT_UNCOVERED, bare).count == 1);
 	/* Another policy is another tenant. */
 	collector_policy("");
@@ -265,14 +265,14 @@ static void uncovered(void)
 	wait_seconds(SAMPLE);
 	CHECK(collector_process(bare).flags & ROW_UNCOVERED);
 	kernel_free(bare_row);
-	EVENTUALLY(pong().uncovered == 1);
+	EVENTUALLY(collector_state().uncovered == 1);
 	/* Seen only after its death: when it lasts. */
 	bare = unguarded();
 	bare_row = kernel_row(bare, "rxe0", "late");
 	end(bare);
 	before = seconds_now();
 	kernel_set(bare_row, KIND_pd, 1);
-	EVENTUALLY(pong().uncovered == 2 && events(EVENT_UNCOVERED, bare).count == 1);
+	EVENTUALLY(collector_state().uncovered == 2 && events(EVENT_UNCOVERED, bare).count == 1);
 	CHECK(seconds_now() - before > 1.9, "after %.2f s: too early", seconds_now() - before);
 	word_store(WORD_END, 1);
 	spawn_wait(holder);
@@ -318,7 +318,7 @@ static void sums(void)
 	CHECK(on_device(MESSAGE_GET_STATS, "", 0, "-").kernel[KIND_cm_id] == 4);
 	CHECK(on_device(MESSAGE_GET_PROC_STATS, "", bare, "rxe0").kernel[KIND_qp] == 110);
 	CHECK(on_device(MESSAGE_GET_PROC_STATS, "", lease, "rxe0").kernel[KIND_qp] == 2);
-	CHECK(!strcmp(pong().monitor, "kprobe") && pong().uncovered == 1);
+	CHECK(!strcmp(collector_state().monitor, "kprobe") && collector_state().uncovered == 1);
 	/* A guarded process on a device that the books know nothing of. */
 	row = kernel_row(lease, "rxe1", "guarded");
 	kernel_set(row, KIND_mr, 6);
@@ -329,7 +329,7 @@ static void sums(void)
 	EVENTUALLY(collector_tenant("mine").kernel[KIND_qp] == PROTO_UNKNOWN);
 	CHECK(collector_process(bare).kernel[KIND_qp] == PROTO_UNKNOWN &&
 	      collector_process(bare).kernel[KIND_cm_id] == 4);
-	CHECK(!(pong().observed >> KIND_qp & 1) && pong().observed >> KIND_pd & 1);
+	CHECK(!(collector_state().observed >> KIND_qp & 1) && collector_state().observed >> KIND_pd & 1);
 	word_store(WORD_END, 1);
 	spawn_wait(lease);
 	spawn_wait(socket);
@@ -485,13 +485,13 @@ static void drift_comes_and_goes(void)
 		      !strstr(events(EVENT_DRIFT, lease).text, "cqe"),
 	      "%s", events(EVENT_DRIFT, lease).text);
 	owner = collector_tenant("default");
-	CHECK(owner.flags & ROW_DRIFT && owner.drift[KIND_qp] == 3 && pong().drifting == 1);
+	CHECK(owner.flags & ROW_DRIFT && owner.drift[KIND_qp] == 3 && collector_state().drifting == 1);
 	CHECK(collector_tenant(NULL).drift[KIND_qp] == 3);
 	kernel_set(row, KIND_qp, 7);
 	EVENTUALLY(drifts(lease, KIND_qp, 5));
 	kernel_set(row, KIND_qp, 2);
 	EVENTUALLY(drifts(lease, KIND_qp, 0));
-	CHECK(pong().drifting == 0 && !(collector_tenant("default").flags & ROW_DRIFT));
+	CHECK(collector_state().drifting == 0 && !(collector_tenant("default").flags & ROW_DRIFT));
 	CHECK(events(EVENT_DRIFT, 0).count == 1);
 	word_store(WORD_END, 1);
 	spawn_wait(lease);
@@ -517,11 +517,11 @@ static void drift_and_audit(void)
 	CHECK(drifts(socket, KIND_qp, 0) && drifts(audit, KIND_qp, 0));
 	collector_policy("[tenant default]\nqp = 100\nmode = enforce\n");
 	EVENTUALLY(drifts(socket, KIND_qp, 2));
-	CHECK(drifts(audit, KIND_qp, 0) && pong().drifting == 1);
+	CHECK(drifts(audit, KIND_qp, 0) && collector_state().drifting == 1);
 	/* A registration that ends takes its drift along. */
 	end(socket);
 	end(audit);
-	EVENTUALLY(pong().drifting == 0);
+	EVENTUALLY(collector_state().drifting == 0);
 	collector_stop();
 }
 
@@ -545,9 +545,9 @@ static void drift_to_less(void)
 	EVENTUALLY(drifts(less, KIND_qp, -1));
 	CHECK(seconds_now() - before > 5, "after %.2f s: too early", seconds_now() - before);
 	wait_seconds(SAMPLE);
-	CHECK(drifts(devx, KIND_qp, 0) && pong().drifting == 1);
+	CHECK(drifts(devx, KIND_qp, 0) && collector_state().drifting == 1);
 	end(less);
-	EVENTUALLY(pong().drifting == 0);
+	EVENTUALLY(collector_state().drifting == 0);
 	word_store(WORD_END, 1);
 	spawn_wait(devx);
 	collector_stop();
@@ -577,7 +577,7 @@ static void churn_without_drift(void)
 	/* More samples than the most patient comparison needs. */
 	for (until = seconds_now() + 11 * SAMPLE * test_factor(); seconds_now() < until;
 	     usleep(50000))
-		drifting += pong().drifting;
+		drifting += collector_state().drifting;
 	EVENTUALLY(word_load(WORD_MADE) > 1000, "%llu", (unsigned long long)word_load(WORD_MADE));
 	CHECK(drifting == 0 && events(EVENT_DRIFT, 0).count == 0, "%s",
 	      events(EVENT_DRIFT, 0).text);
@@ -682,11 +682,11 @@ static void orphan_for_long(void)
 	wait_seconds(SAMPLE);
 	CHECK(has_flag(pid, ROW_ORPHAN) && collector_tenant(NULL).used[KIND_qp] == 3);
 	CHECK(events(EVENT_ORPHANED, pid).count == 1 && events(EVENT_UNCOVERED, pid).count == 0);
-	CHECK(pong().drifting == 0 && pong().uncovered == 0);
+	CHECK(collector_state().drifting == 0 && collector_state().uncovered == 0);
 	/* It goes bit by bit; the orphan with the last. */
 	kernel_set(row, KIND_qp, 0);
 	wait_seconds(2);
-	CHECK(has_flag(pid, ROW_ORPHAN) && pong().drifting == 0);
+	CHECK(has_flag(pid, ROW_ORPHAN) && collector_state().drifting == 0);
 	kernel_clear(row);
 	EVENTUALLY(is_gone(pid));
 	CHECK(events(EVENT_DIED, pid).count == 1);
@@ -735,7 +735,7 @@ static void orphans_of_weak_monitors(void)
 	end(pid);
 	CHECK(is_gone(pid));
 	wait_seconds(1);
-	CHECK(pong().uncovered == 0 && events(EVENT_UNCOVERED, pid).count == 0);
+	CHECK(collector_state().uncovered == 0 && events(EVENT_UNCOVERED, pid).count == 0);
 	kernel_free(row);
 	collector_stop();
 }
@@ -744,7 +744,7 @@ static void orphans_of_weak_monitors(void)
 
 static bool says(const char *mode, const char *problem)
 {
-	struct proto_pong answer = pong();
+	struct proto_status answer = collector_state();
 
 	return !strcmp(answer.monitor, mode) && strstr(answer.monitor_problem, problem) &&
 	       !answer.monitor_problem[0] == !problem[0];
@@ -766,36 +766,36 @@ static void monitors(void)
 
 	collector_fresh("", variables);
 	/* None. */
-	CHECK(says("none", directory) && strstr(pong().monitor_problem, "no rdma_monitor"), "%s",
-	      pong().monitor_problem);
+	CHECK(says("none", directory) && strstr(collector_state().monitor_problem, "no rdma_monitor"), "%s",
+	      collector_state().monitor_problem);
 	row = collector_tenant(NULL);
-	CHECK(!(row.flags & ROW_WATCHED) && row.kernel[KIND_qp] == 0 && !pong().observed);
+	CHECK(!(row.flags & ROW_WATCHED) && row.kernel[KIND_qp] == 0 && !collector_state().observed);
 	/* One comes. */
 	kernel_load(directory, MONITOR_FENTRY);
 	number = kernel_row(bare, "rxe0", "raw");
 	kernel_set(number, KIND_qp, 5);
-	EVENTUALLY(says("fentry", ""), "%s", pong().monitor_problem);
+	EVENTUALLY(says("fentry", ""), "%s", collector_state().monitor_problem);
 	EVENTUALLY(collector_process(bare).kernel[KIND_qp] == 5);
 	CHECK(collector_tenant(NULL).flags & ROW_WATCHED);
 	kernel_head->lost_objects = 3;
 	kernel_head->lost_rows = 4;
-	CHECK(pong().lost_objects == 3 && pong().lost_rows == 4);
+	CHECK(collector_state().lost_objects == 3 && collector_state().lost_rows == 4);
 	/* Another, in its place. */
 	kernel_load(directory, MONITOR_NETLINK);
 	number = kernel_row(bare, "rxe0", "raw");
 	kernel_set(number, KIND_qp, 6);
-	EVENTUALLY(says("netlink", ""), "%s", pong().monitor_problem);
+	EVENTUALLY(says("netlink", ""), "%s", collector_state().monitor_problem);
 	EVENTUALLY(collector_process(bare).kernel[KIND_qp] == 6);
-	CHECK(pong().lost_objects == 0 && pong().uncovered == 1);
+	CHECK(collector_state().lost_objects == 0 && collector_state().uncovered == 1);
 	/* Cut while it is being read; whole again. */
 	cut("rows", 4096);
-	EVENTUALLY(says("none", "/rows: "), "%s", pong().monitor_problem);
-	CHECK(pong().uncovered == 0 && !(collector_tenant(NULL).flags & ROW_WATCHED));
+	EVENTUALLY(says("none", "/rows: "), "%s", collector_state().monitor_problem);
+	CHECK(collector_state().uncovered == 0 && !(collector_tenant(NULL).flags & ROW_WATCHED));
 	CHECK(collector_tenant(NULL).kernel[KIND_qp] == 0);
 	kernel_load(directory, MONITOR_KPROBE);
-	EVENTUALLY(says("kprobe", ""), "%s", pong().monitor_problem);
+	EVENTUALLY(says("kprobe", ""), "%s", collector_state().monitor_problem);
 	cut("head", 8);
-	EVENTUALLY(says("none", "/head: "), "%s", pong().monitor_problem);
+	EVENTUALLY(says("none", "/head: "), "%s", collector_state().monitor_problem);
 	/* Of another version, of another table of kinds, of no known mode. */
 	kernel_load(directory, MONITOR_FENTRY);
 	EVENTUALLY(says("fentry", ""));
@@ -803,17 +803,17 @@ static void monitors(void)
 	kernel_head->version = MONITOR_VERSION + 1;
 	kernel_head->load++; /* the collector may have opened it already */
 	EVENTUALLY(says("none", "another version of rdma_monitor"), "%s",
-	      pong().monitor_problem);
+	      collector_state().monitor_problem);
 	kernel_load(directory, MONITOR_FENTRY);
 	kernel_head->kinds++;
 	kernel_head->load++;
 	EVENTUALLY(says("none", "another version of rdma_monitor"), "%s",
-	      pong().monitor_problem);
+	      collector_state().monitor_problem);
 	kernel_load(directory, (enum monitor_mode)77);
-	EVENTUALLY(says("none", "watches nothing"), "%s", pong().monitor_problem);
+	EVENTUALLY(says("none", "watches nothing"), "%s", collector_state().monitor_problem);
 	/* And gone. */
 	kernel_unload(directory);
-	EVENTUALLY(says("none", "no rdma_monitor"), "%s", pong().monitor_problem);
+	EVENTUALLY(says("none", "no rdma_monitor"), "%s", collector_state().monitor_problem);
 	CHECK(occurrences(collector_log(), "no rdma_monitor") == 2, "%s", collector_log());
 	end(bare);
 	collector_stop(); /* it is the same one */

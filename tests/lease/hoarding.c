@@ -104,11 +104,11 @@ static void newcomer(unsigned user)
 	CHECK(spawn_wait(pid) == 0, "user %u", user);
 }
 
-static struct proto_pong pong(void)
+static struct proto_status collector_state(void)
 {
-	struct proto_pong answer = { 0 };
+	struct proto_status answer = { 0 };
 
-	CHECK(collector_call(MESSAGE_PING, NULL, &answer) == 0);
+	CHECK(collector_call(MESSAGE_STATUS, NULL, &answer) == 0);
 	return answer;
 }
 
@@ -130,7 +130,7 @@ static void hoarders(void)
 	printf("%llu leases of %d were given, %llu requests refused\n",
 	       (unsigned long long)word_load(WORD_LEASES), LEASES_MAX,
 	       (unsigned long long)word_load(WORD_REFUSED));
-	CHECK(pong().leases == word_load(WORD_LEASES), "%u leases", pong().leases);
+	CHECK(collector_state().leases == word_load(WORD_LEASES), "%u leases", collector_state().leases);
 	CHECK(word_load(WORD_LEASES) < LEASES_MAX);
 	newcomer(0);
 	for (unsigned i = 0; i < OTHERS; i++)
@@ -138,7 +138,7 @@ static void hoarders(void)
 	for (unsigned i = 0; i < HOARDERS; i++)
 		for (unsigned j = 0; j < PROCESSES_OF_EACH; j++)
 			family_kill(&pid[i][j]);
-	EVENTUALLY(pong().leases == 0);
+	EVENTUALLY(collector_state().leases == 0);
 	collector_stop();
 }
 
@@ -161,13 +161,13 @@ static void refused_ones(void)
 		CHECK(ledger_charge(&ledger, device, &cost, &refusal) == LEDGER_REFUSED &&
 			      refusal.limit == 0,
 		      "device %u", device);
-		CHECK(pong().leases == 0, "%u leases", pong().leases);
+		CHECK(collector_state().leases == 0, "%u leases", collector_state().leases);
 	}
 	/* As soon as there is something to be had, it gets one. */
 	CHECK(collector_set("default", "qp = 1\n") == 0);
 	CHECK(ledger_charge(&ledger, 1, &cost, &refusal) == 0);
 	CHECK(ledger_charge(&ledger, 2, &cost, &refusal) == LEDGER_REFUSED);
-	CHECK(pong().leases == 1, "%u leases", pong().leases);
+	CHECK(collector_state().leases == 1, "%u leases", collector_state().leases);
 	collector_stop();
 }
 

@@ -249,7 +249,7 @@ static void spoilt_headers(void)
 		{ FIELD(magic), 0x78787878, "0x78787878" },
 		{ FIELD(version), 9, "version 9; this side speaks version 3" },
 		{ FIELD(kinds), 12, "0x000000000000000c" },
-		{ FIELD(type), MESSAGE_HELLO, "answers PING by type 2" },
+		{ FIELD(type), MESSAGE_HELLO, "answers STATUS by type 2" },
 		{ FIELD(type), 0, "type 0, which does not exist" },
 		{ FIELD(status), PROTO_MORE, "status 1" },
 		{ FIELD(status), -5000, "status -5000" },

@@ -48,16 +48,16 @@ static void serve_pong_with_fds(int connection, unsigned number)
 	else
 		give_bytes(connection, &reply.header, sizeof(reply.header));
 	if (with_body)
-		give_with_fds(connection, &reply.pong, sizeof(reply.pong), with_body);
+		give_with_fds(connection, &reply.state, sizeof(reply.state), with_body);
 	else
-		give_bytes(connection, &reply.pong, sizeof(reply.pong));
+		give_bytes(connection, &reply.state, sizeof(reply.state));
 }
 
 static void passing(unsigned header_fds, unsigned body_fds, int expected)
 {
 	unsigned before = descriptors_open(), came = 0;
 	struct proto_reply reply = { .fd = { -1, -1 } };
-	struct proto_pong answer;
+	struct proto_status answer;
 	struct server server;
 	int result;
 
@@ -179,7 +179,7 @@ static void connection_kept(void)
 {
 	struct proto_reply reply = { .connection = -1 };
 	unsigned failed = checks_failed();
-	struct proto_pong answer;
+	struct proto_status answer;
 	struct server server;
 	char byte;
 	pid_t child;

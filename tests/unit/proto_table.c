@@ -37,7 +37,7 @@ static void document_numbers(const char *text)
 	snprintf(words, sizeof(words), "of the protocol: %d |", PROTO_VERSION);
 	CHECK(strstr(text, words), "docs/protocol.md does not say: %s", words);
 	snprintf(words, sizeof(words), "Reply, %zu bytes,",
-		 sizeof(struct proto_header) + sizeof(struct proto_pong));
+		 sizeof(struct proto_header) + sizeof(struct proto_status));
 	CHECK(strstr(text, words), "docs/protocol.md does not say: %s", words);
 }
 
@@ -82,7 +82,7 @@ static void header_check_gives(struct proto_header header, int result, const cha
 
 static struct proto_header header_of(size_t body)
 {
-	return proto_header(MESSAGE_NEED, PROTO_REFUSED, body);
+	return proto_header(MESSAGE_GROW, PROTO_REFUSED, body);
 }
 
 static void headers(void)
@@ -90,7 +90,7 @@ static void headers(void)
 	struct proto_header header = header_of(8);
 
 	CHECK(header.magic == PROTO_MAGIC && !memcmp(&header, "RDMA", 4));
-	CHECK(header.version == PROTO_VERSION && header.type == MESSAGE_NEED);
+	CHECK(header.version == PROTO_VERSION && header.type == MESSAGE_GROW);
 	CHECK(header.length == sizeof(header) + 8 && header.status == PROTO_REFUSED);
 	CHECK(header.kinds == kinds_signature());
 	header_check_gives(header, 0, "");
@@ -124,13 +124,13 @@ static void paths(void)
 	memset(chosen, 'x', sizeof(chosen));
 	chosen[PROTO_PATH] = '\0';
 	CHECK(proto_socket_path(chosen, untouched) == -ENAMETOOLONG);
-	CHECK(proto_call(chosen, MESSAGE_PING, NULL, NULL, NULL, 0, LONG_MS, problem) ==
+	CHECK(proto_call(chosen, MESSAGE_STATUS, NULL, NULL, NULL, 0, LONG_MS, problem) ==
 	      -ENAMETOOLONG);
 	CHECK(strstr(problem, "107 characters"), "%s", problem);
 	CHECK(!strcmp(untouched, "as it was"));
 	chosen[PROTO_PATH - 1] = '\0';
 	CHECK(!proto_socket_path(chosen, longest) && !strcmp(longest, chosen));
-	CHECK(proto_call(longest, MESSAGE_PING, NULL, NULL, NULL, 0, 0, problem) == -ENOENT, "%s",
+	CHECK(proto_call(longest, MESSAGE_STATUS, NULL, NULL, NULL, 0, 0, problem) == -ENOENT, "%s",
 	      problem);
 	CHECK(errno == SOME_ERRNO);
 }
@@ -144,7 +144,7 @@ static void misuse(void)
 	      -EINVAL);
 	CHECK(proto_call(server_path, (enum message)999, NULL, NULL, NULL, 0, 0, problem) ==
 	      -EINVAL);
-	CHECK(proto_rows(server_path, MESSAGE_PING, &choose, row_see, NULL, 0, problem) == -EINVAL);
+	CHECK(proto_rows(server_path, MESSAGE_STATUS, &choose, row_see, NULL, 0, problem) == -EINVAL);
 }
 
 static void driver(void)

@@ -194,10 +194,10 @@ static void *call_cancelled(void *closure)
 {
 	struct proto_choose choose = { 0 };
 	struct rows_seen seen = { 0 };
-	struct proto_pong answer;
+	struct proto_status answer;
 
 	pthread_cancel(pthread_self());
-	cancelled_result[0] = proto_call(server_path, MESSAGE_PING, NULL, &answer, NULL, 0, LONG_MS,
+	cancelled_result[0] = proto_call(server_path, MESSAGE_STATUS, NULL, &answer, NULL, 0, LONG_MS,
 					 problem);
 	cancelled_result[1] = proto_rows(server_path, MESSAGE_GET_STATS, &choose, row_see, &seen,
 					 LONG_MS, problem);

@@ -109,8 +109,8 @@ void wait_for_close(int connection)
 
 struct reply reply_pong(void)
 {
-	return (struct reply){ .header = proto_header(MESSAGE_PING, 0, sizeof(struct proto_pong)),
-			       .pong = { .pid = 77, .uptime_seconds = 5, .problem = "none" } };
+	return (struct reply){ .header = proto_header(MESSAGE_STATUS, 0, sizeof(struct proto_status)),
+			       .state = { .pid = 77, .uptime_seconds = 5, .problem = "none" } };
 }
 
 struct reply reply_row(int number)
@@ -123,7 +123,7 @@ struct reply reply_row(int number)
 
 struct reply reply_failure(int status, const char *sentence, size_t length)
 {
-	struct reply reply = { .header = proto_header(MESSAGE_PING, status, length) };
+	struct reply reply = { .header = proto_header(MESSAGE_STATUS, status, length) };
 
 	memcpy(reply.text, sentence, length);
 	return reply;
@@ -186,13 +186,13 @@ bool closes_on_exec(int fd)
 	return fcntl(fd, F_GETFD) == FD_CLOEXEC;
 }
 
-int ping_with(struct proto_pong *ret_pong, struct proto_reply *ret_reply, unsigned flags,
+int ping_with(struct proto_status *ret_pong, struct proto_reply *ret_reply, unsigned flags,
 	      unsigned patience_ms)
 {
 	int result;
 
 	errno = SOME_ERRNO;
-	result = proto_call(server_path, MESSAGE_PING, NULL, ret_pong, ret_reply, flags,
+	result = proto_call(server_path, MESSAGE_STATUS, NULL, ret_pong, ret_reply, flags,
 			    patience_ms, problem);
 	CHECK(errno == SOME_ERRNO);
 	return result;
@@ -201,7 +201,7 @@ int ping_with(struct proto_pong *ret_pong, struct proto_reply *ret_reply, unsign
 int ping(unsigned patience_ms)
 {
 	struct proto_reply reply = { .status = -1 };
-	struct proto_pong answer = { .pid = -1 };
+	struct proto_status answer = { .pid = -1 };
 	int result = ping_with(&answer, &reply, 0, patience_ms);
 
 	if (result)

@@ -54,7 +54,7 @@ void wait_for_close(int connection);
 struct reply {
 	struct proto_header header;
 	union {
-		struct proto_pong pong;
+		struct proto_status state;
 		struct proto_row row;
 		char text[2 * PROTO_TEXT];
 	};
@@ -78,7 +78,7 @@ void serve_third_connection(int connection, unsigned number);
 unsigned descriptors_open(void);
 bool closes_on_exec(int fd);
 
-int ping_with(struct proto_pong *ret_pong, struct proto_reply *ret_reply, unsigned flags,
+int ping_with(struct proto_status *ret_pong, struct proto_reply *ret_reply, unsigned flags,
 	      unsigned patience_ms);
 /* Checks also that the outputs are those of reply_pong(), or untouched after a failure. */
 int ping(unsigned patience_ms);

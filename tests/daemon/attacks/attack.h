@@ -150,9 +150,9 @@ struct member {
 struct proto_hello hello_without_limits(void);
 bool join(struct member *member);
 void leave(struct member *member);
-struct proto_need want(const struct member *member, unsigned kind, uint64_t total);
+struct proto_grow_request want(const struct member *member, unsigned kind, uint64_t total);
 /* The status of the answer, or -errno. */
-int ask(const struct proto_need *need);
+int ask(const struct proto_grow_request *need);
 
 /* ---- victims.c: two processes that pass the turn to each other, so that the collector has to
  * take the credit of one back for the other each time */

@@ -75,7 +75,7 @@ static void gifts(unsigned number)
 		struct cmsghdr header;
 		char space[CMSG_SPACE(GIFTS * sizeof(int))];
 	} control = { 0 };
-	struct letter whole = letter(MESSAGE_PING, NULL);
+	struct letter whole = letter(MESSAGE_STATUS, NULL);
 	int gift = memfd_create("gift", MFD_CLOEXEC);
 
 	ready();
@@ -107,7 +107,7 @@ static void subscribers(unsigned number)
 	/* The past events of all processes are more than the collector keeps for one subscriber. */
 	struct proto_choose choose = { .flags = CHOOSE_FOLLOW, .pid = getpid() };
 	struct member member;
-	struct proto_need need;
+	struct proto_grow_request need;
 	struct pollfd fd[SUBSCRIBED];
 	char text[65536];
 

@@ -18,7 +18,7 @@ static void flood(unsigned number)
 	enum { UNREAD = 16 };
 	struct proto_choose choose = { 0 };
 	struct member member;
-	struct proto_need need;
+	struct proto_grow_request need;
 	int fd[UNREAD];
 
 	if (!CHECK(join(&member)))
@@ -33,7 +33,7 @@ static void flood(unsigned number)
 			tell(fd[i], MESSAGE_GET_PROC_STATS, &choose);
 			continue;
 		}
-		tell(fd[i], number % 4 == 2 ? MESSAGE_PING : MESSAGE_NEED, &need);
+		tell(fd[i], number % 4 == 2 ? MESSAGE_STATUS : MESSAGE_GROW, &need);
 		hear(fd[i]);
 	}
 }
@@ -46,7 +46,7 @@ static void crowd(unsigned number)
 	struct proto_choose choose = { 0 };
 	int fd[UNREAD];
 	struct member member;
-	struct proto_need need;
+	struct proto_grow_request need;
 
 	for (unsigned i = 0; i < CROWD; i++) {
 		child[i] = split();
@@ -78,7 +78,7 @@ static void leases(unsigned number)
 	enum { MEMBERS = 15 };
 	pid_t child[MEMBERS];
 	struct member member;
-	struct proto_need need;
+	struct proto_grow_request need;
 
 	for (unsigned i = 0; i < MEMBERS; i++) {
 		child[i] = split();
@@ -124,7 +124,7 @@ enum { NOTE_JOINED, NOTE_ASKED };
 static pid_t asker(uid_t uid, unsigned requests)
 {
 	struct member member;
-	struct proto_need need;
+	struct proto_grow_request need;
 	pid_t child = split();
 	int fd[ASKED];
 
@@ -138,7 +138,7 @@ static pid_t asker(uid_t uid, unsigned requests)
 	note_wait(NOTE_ASKED, uid == victim_uid() ? 2 : 1);
 	for (unsigned i = 0; i < requests; i++) {
 		fd[i] = dial();
-		CHECK(tell(fd[i], MESSAGE_NEED, &need), "request %u is not sent", i);
+		CHECK(tell(fd[i], MESSAGE_GROW, &need), "request %u is not sent", i);
 	}
 	note_add(NOTE_ASKED);
 	for (unsigned i = 0; i < requests; i++)
@@ -199,7 +199,7 @@ static void turns(void)
 static pid_t noise_maker(uid_t uid, unsigned refusals, unsigned hellos)
 {
 	static const unsigned kinds[] = { KIND_qp, KIND_mr };
-	struct proto_need need;
+	struct proto_grow_request need;
 	struct member member;
 	pid_t child = split();
 

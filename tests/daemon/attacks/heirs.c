@@ -66,7 +66,7 @@ enum { NOTE_USAGE, NOTE_LIFELINE, NOTE_WAIT };
 static void __attribute__((noreturn)) die_holding(unsigned number)
 {
 	struct member member;
-	struct proto_need need;
+	struct proto_grow_request need;
 
 	if (!CHECK(join(&member)))
 		finish();
@@ -123,7 +123,7 @@ enum { NOTE_JOINED, NOTE_VICTIM, NOTE_STEP };
 static void __attribute__((noreturn)) die_together(int until)
 {
 	struct member member;
-	struct proto_need need;
+	struct proto_grow_request need;
 	char byte;
 
 	if (!CHECK(join(&member)))
@@ -167,7 +167,7 @@ static pid_t heir_of_many(void)
 /* Asks for one more than its quota when the members are dead. */
 static pid_t asker(void)
 {
-	struct proto_need need;
+	struct proto_grow_request need;
 	struct member member;
 	pid_t child = split();
 	int fd;
@@ -181,7 +181,7 @@ static pid_t asker(void)
 	note_add(NOTE_VICTIM);
 	note_wait(NOTE_STEP, 2);
 	fd = dial();
-	CHECK(tell(fd, MESSAGE_NEED, &need));
+	CHECK(tell(fd, MESSAGE_GROW, &need));
 	note_add(NOTE_STEP);
 	CHECK(hear(fd) == PROTO_REFUSED);
 	rest();
@@ -219,7 +219,7 @@ static struct order order_of_events(pid_t victim)
  * search for their heirs, and one search finds the heirs of them all. */
 static void many_deaths(void)
 {
-	struct proto_pong before, after;
+	struct proto_status before, after;
 	struct order order;
 	unsigned earlier; /* orphans, of cases before */
 	pid_t heir, victim;
@@ -229,14 +229,14 @@ static void many_deaths(void)
 	heir = heir_of_many();
 	victim = asker();
 	CHECK(note_wait(NOTE_JOINED, MANY) && note_wait(NOTE_VICTIM, 1));
-	CHECK(collector_call(MESSAGE_PING, NULL, &before) == 0);
+	CHECK(collector_call(MESSAGE_STATUS, NULL, &before) == 0);
 	earlier = order_of_events(victim).orphans;
 	kill(collector_pid(), SIGSTOP);
 	note_add(NOTE_STEP);
 	CHECK(note_wait(NOTE_STEP, 3), "the victim has not asked");
 	kill(collector_pid(), SIGCONT);
 	EVENTUALLY(order_of_events(victim).orphans == earlier + MANY);
-	CHECK(collector_call(MESSAGE_PING, NULL, &after) == 0);
+	CHECK(collector_call(MESSAGE_STATUS, NULL, &after) == 0);
 	EVENTUALLY(order_of_events(victim).answered);
 	order = order_of_events(victim);
 	order.orphans -= earlier;
@@ -252,7 +252,7 @@ static void many_deaths(void)
 	collector_kill();
 	collector_start("");
 	EVENTUALLY(order_of_events(victim).orphans == MANY);
-	CHECK(collector_call(MESSAGE_PING, NULL, &after) == 0);
+	CHECK(collector_call(MESSAGE_STATUS, NULL, &after) == 0);
 	CHECK(after.searches <= MANY / 8, "%llu searches at the start",
 	      (unsigned long long)after.searches);
 	CHECK(collector_tenant("attacker").used[KIND_pd] == MANY);
@@ -324,7 +324,7 @@ static void flip(unsigned number)
  * that of the child is in NOTE_HEIR. */
 static pid_t member_with_heir(bool has_device, bool has_heir)
 {
-	struct proto_need need;
+	struct proto_grow_request need;
 	struct member member;
 	pid_t child = split();
 

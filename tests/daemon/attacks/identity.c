@@ -29,7 +29,7 @@
 static void cookies(unsigned number)
 {
 	struct member member = { 0 };
-	struct proto_need need;
+	struct proto_grow_request need;
 
 	if (number == 0) {
 		CHECK(join(&member));
@@ -45,7 +45,7 @@ static void cookies(unsigned number)
 		usleep(100);
 	ready();
 	need = want(&member, KIND_qp, 0);
-	need.flags = NEED_EXACT;
+	need.flags = GROW_EXACT;
 	while (going())
 		CHECK(ask(&need) == -ESTALE, "another's cookie");
 }
@@ -54,7 +54,7 @@ static void hellos(unsigned number)
 {
 	struct proto_hello hello;
 	struct proto_welcome welcome;
-	struct proto_need need;
+	struct proto_grow_request need;
 	struct member member;
 
 	ready();
@@ -94,8 +94,8 @@ static const struct right {
 	enum message type;
 	const char *section, *text;
 } rights[] = {
-	{ MESSAGE_SET_LIMIT, "tenant attacker", "mr = 5" },
-	{ MESSAGE_SET_LIMIT, "tenant attacker", "mr = unset" },
+	{ MESSAGE_CHANGE_POLICY, "tenant attacker", "mr = 5" },
+	{ MESSAGE_CHANGE_POLICY, "tenant attacker", "mr = unset" },
 	{ MESSAGE_TENANT_ADD, "tenant stranger", "qp = 1000\nmatch = uid=99999" },
 	{ MESSAGE_TENANT_REMOVE, "tenant stranger", "" },
 	{ MESSAGE_RELOAD, "", "" },
@@ -124,13 +124,13 @@ static void changes(unsigned number)
 /* Limits change by a right that exists, while the victims go on. */
 static void changes_look(void)
 {
-	struct proto_pong before = { 0 }, after = { 0 };
+	struct proto_status before = { 0 }, after = { 0 };
 	struct proto_row row;
 	pid_t child;
 
-	CHECK(collector_call(MESSAGE_PING, NULL, &before) == 0);
+	CHECK(collector_call(MESSAGE_STATUS, NULL, &before) == 0);
 	usleep(100000);
-	CHECK(collector_call(MESSAGE_PING, NULL, &after) == 0);
+	CHECK(collector_call(MESSAGE_STATUS, NULL, &after) == 0);
 	CHECK(before.reloads == after.reloads && before.tenants == after.tenants, "changed");
 	row = collector_tenant("attacker");
 	CHECK(row.limit[KIND_qp] == QUOTA && row.limit[KIND_mr] == UNLIMITED);
@@ -145,7 +145,7 @@ static void changes_look(void)
 		finish();
 	}
 	CHECK(reap(child) == 0);
-	CHECK(collector_call(MESSAGE_PING, NULL, &after) == 0);
+	CHECK(collector_call(MESSAGE_STATUS, NULL, &after) == 0);
 	CHECK(after.reloads == before.reloads + 1 && after.tenants == before.tenants);
 }
 
@@ -178,7 +178,7 @@ static void __attribute__((noreturn)) predecessor(void)
 {
 	struct proto_hello hello = hello_without_limits();
 	struct member member;
-	struct proto_need need;
+	struct proto_grow_request need;
 	int first, second;
 
 	become(attacker_uid(), NULL);
@@ -190,8 +190,8 @@ static void __attribute__((noreturn)) predecessor(void)
 
 		note_wait(NOTE_TAKEN, 1);
 		need = want(&member, KIND_qp, 0);
-		need.flags = NEED_EXACT;
-		tell(first, MESSAGE_NEED, &need);
+		need.flags = GROW_EXACT;
+		tell(first, MESSAGE_GROW, &need);
 		status[0] = hear(first);
 		tell(second, MESSAGE_HELLO, &hello);
 		status[1] = hear(second);

@@ -24,7 +24,7 @@ static void usage_memory(unsigned number)
 {
 	off_t size = sizeof(struct usage_page);
 	struct member member;
-	struct proto_need need;
+	struct proto_grow_request need;
 	int fd;
 
 	if (!CHECK(join(&member)))
@@ -78,11 +78,11 @@ static void scribble(unsigned number)
 		return;
 	ready();
 	for (unsigned i = 0; going(); i++) {
-		struct proto_need need =
+		struct proto_grow_request need =
 			want(&scribbled, i % KIND_COUNT, i % 3 ? i % 100 : 1ull << 62);
 
 		need.row = i % DEVICES_MAX;
-		need.flags = i % 7 == 0 ? NEED_EXACT : 0;
+		need.flags = i % 7 == 0 ? GROW_EXACT : 0;
 		snprintf(need.device, sizeof(need.device), "%s", i % 2 ? DEVICE : OTHER_DEVICE);
 		CHECK(ask(&need) >= 0);
 	}
@@ -93,7 +93,7 @@ static void scribble(unsigned number)
 static void claim_everything(unsigned number)
 {
 	struct member member;
-	struct proto_need need;
+	struct proto_grow_request need;
 
 	if (!CHECK(join(&member)))
 		return;
@@ -188,7 +188,7 @@ static void lease_table(unsigned number)
 {
 	struct lease_table *before = malloc(sizeof(*before));
 	struct member member;
-	struct proto_need need;
+	struct proto_grow_request need;
 	pid_t child;
 
 	if (!CHECK(join(&member)))

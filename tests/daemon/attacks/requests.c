@@ -35,7 +35,7 @@ static const struct nonsense {
 
 static int ask_nonsense(const struct member *member, const struct nonsense *nonsensical)
 {
-	struct proto_need need = want(member, KIND_qp, 1);
+	struct proto_grow_request need = want(member, KIND_qp, 1);
 
 	need.row = nonsensical->row;
 	need.count = nonsensical->count;
@@ -47,7 +47,7 @@ static int ask_nonsense(const struct member *member, const struct nonsense *nons
 static void needs(unsigned number)
 {
 	struct member member;
-	struct proto_need need = { .count = 1, .total = { 1 } };
+	struct proto_grow_request need = { .count = 1, .total = { 1 } };
 
 	CHECK(ask(&need) == -ESTALE, "before HELLO");
 	if (!CHECK(join(&member)))
@@ -77,7 +77,7 @@ static void names(unsigned number)
 	static const char *const odd[] = { ".",  "..",	     "../..", "a/b",
 					   "\n", "\033[2J", "%s%n",  " " };
 	struct member member;
-	struct proto_need need;
+	struct proto_grow_request need;
 	unsigned seed = number;
 
 	ready();
@@ -148,7 +148,7 @@ static void frames(unsigned number)
 
 	ready();
 	while (going()) {
-		struct letter whole = letter(MESSAGE_PING, NULL), two[2] = { 0 };
+		struct letter whole = letter(MESSAGE_STATUS, NULL), two[2] = { 0 };
 
 		for (size_t i = 0; i < sizeof(garbage); i++)
 			garbage[i] = (char)rand_r(&seed);
@@ -156,24 +156,24 @@ static void frames(unsigned number)
 		refused_frame("an empty frame", garbage, 0);
 		refused_frame("half a header", &whole, sizeof(whole.header) / 2);
 		for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-			whole = letter(MESSAGE_PING, NULL);
+			whole = letter(MESSAGE_STATUS, NULL);
 			whole.header.length = lengths[i];
 			refused_frame("length", &whole, sizeof(whole));
 			memcpy(whole.body, garbage, sizeof(whole.body));
 			refused_frame("length", &whole, sizeof(whole.header));
 		}
 		for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-			whole = letter(MESSAGE_PING, NULL);
+			whole = letter(MESSAGE_STATUS, NULL);
 			whole.header.type = (uint16_t)types[i];
 			refused_frame("type", &whole, sizeof(whole.header));
 		}
-		whole = letter(MESSAGE_PING, NULL);
+		whole = letter(MESSAGE_STATUS, NULL);
 		whole.header.kinds++;
 		refused_frame("kinds", &whole, sizeof(whole.header));
 		whole.header.kinds--;
 		whole.header.version++;
 		refused_frame("version", &whole, sizeof(whole.header));
-		two[0] = two[1] = letter(MESSAGE_PING, NULL);
+		two[0] = two[1] = letter(MESSAGE_STATUS, NULL);
 		memmove(two[0].body, &two[1].header, sizeof(two[1].header));
 		refused_frame("two at once", two, 2 * sizeof(two[0].header));
 	}

@@ -180,18 +180,18 @@ void stage_is_bounded(void)
 
 static bool collector_answers(void)
 {
-	struct proto_pong pong;
+	struct proto_status collector_state;
 
-	return collector_call(MESSAGE_PING, NULL, &pong) == 0 && pong.pid == collector_pid();
+	return collector_call(MESSAGE_STATUS, NULL, &collector_state) == 0 && collector_state.pid == collector_pid();
 }
 
 static bool is_clean(void)
 {
 	struct proto_row victim = collector_tenant("victim"),
 			 attacker = collector_tenant("attacker");
-	struct proto_pong pong;
+	struct proto_status collector_state;
 
-	if (collector_call(MESSAGE_PING, NULL, &pong) || pong.processes || pong.leases)
+	if (collector_call(MESSAGE_STATUS, NULL, &collector_state) || collector_state.processes || collector_state.leases)
 		return false;
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
 		if (victim.used[kind] || victim.granted[kind] || attacker.used[kind] ||
@@ -202,7 +202,7 @@ static bool is_clean(void)
 
 void stage_is_clean(const char *name)
 {
-	struct proto_pong pong = { 0 };
+	struct proto_status collector_state = { 0 };
 	long more;
 
 	if (has_child_ended(collector_pid()) ||
@@ -212,9 +212,9 @@ void stage_is_clean(const char *name)
 		return;
 	}
 	if (!CHECK(comes_true(is_clean), "%s: the collector did not forget the processes", name)) {
-		collector_call(MESSAGE_PING, NULL, &pong);
+		collector_call(MESSAGE_STATUS, NULL, &collector_state);
 		printf("%s: %u processes, %u leases, %u descriptors (%u at the start)\n", name,
-		       pong.processes, pong.leases, descriptors(collector_pid()),
+		       collector_state.processes, collector_state.leases, descriptors(collector_pid()),
 		       descriptors_at_start);
 	}
 	CHECK(collector_tenant("attacker").peak[KIND_qp] <= QUOTA &&

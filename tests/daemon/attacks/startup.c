@@ -47,7 +47,7 @@ static int imposter_make(uint64_t inode)
 
 static void __attribute__((noreturn)) imposter(void)
 {
-	struct proto_need need;
+	struct proto_grow_request need;
 	struct member member;
 	struct stat status;
 	int fd;
@@ -191,17 +191,17 @@ static void plant(enum plant what, const char *path, const char *target)
 static void served_by_another(const char *path)
 {
 	char problem[PROTO_PROBLEM];
-	struct proto_pong pong;
+	struct proto_status collector_state;
 	pid_t child = split();
 
 	if (child == 0) {
 		become(victim_uid(), NULL);
-		CHECK(proto_call(path, MESSAGE_PING, NULL, &pong, NULL, 0, 0, problem) == -EPERM,
+		CHECK(proto_call(path, MESSAGE_STATUS, NULL, &collector_state, NULL, 0, 0, problem) == -EPERM,
 		      "%s", problem);
 		finish();
 	}
 	CHECK(reap(child) == 0);
-	CHECK(proto_call(path, MESSAGE_PING, NULL, &pong, NULL, 0, 0, problem) == -EPERM, "%s",
+	CHECK(proto_call(path, MESSAGE_STATUS, NULL, &collector_state, NULL, 0, 0, problem) == -EPERM, "%s",
 	      problem);
 }
 
@@ -209,10 +209,10 @@ static void served_by_another(const char *path)
 static bool is_served_by(const char *path, pid_t collector)
 {
 	char problem[PROTO_PROBLEM];
-	struct proto_pong pong;
+	struct proto_status collector_state;
 
-	return !proto_call(path, MESSAGE_PING, NULL, &pong, NULL, 0, 0, problem) &&
-	       pong.pid == collector;
+	return !proto_call(path, MESSAGE_STATUS, NULL, &collector_state, NULL, 0, 0, problem) &&
+	       collector_state.pid == collector;
 }
 
 /* Root's collector takes the name back, and follows nothing. */

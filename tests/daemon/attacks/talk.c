@@ -112,9 +112,9 @@ void leave(struct member *member)
 	close(member->connection);
 }
 
-struct proto_need want(const struct member *member, unsigned kind, uint64_t total)
+struct proto_grow_request want(const struct member *member, unsigned kind, uint64_t total)
 {
-	struct proto_need need = { .cookie = member->cookie,
+	struct proto_grow_request need = { .cookie = member->cookie,
 				   .count = 1,
 				   .kind = { kind },
 				   .total = { total },
@@ -124,12 +124,12 @@ struct proto_need want(const struct member *member, unsigned kind, uint64_t tota
 	return need;
 }
 
-int ask(const struct proto_need *need)
+int ask(const struct proto_grow_request *need)
 {
 	char problem[PROTO_PROBLEM];
-	struct proto_give give;
+	struct proto_grow_reply give;
 	struct proto_reply reply;
-	int result = proto_call(collector_socket(), MESSAGE_NEED, need, &give, &reply, 0,
+	int result = proto_call(collector_socket(), MESSAGE_GROW, need, &give, &reply, 0,
 				PATIENCE_MS, problem);
 
 	return result < 0 ? result : reply.status;
