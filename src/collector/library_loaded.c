@@ -13,12 +13,14 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/proc.h"
 
 #define LIBRARY "librdma_intercept"
 #define MAPS_PAUSE_NS 10000000000ull
 
 enum {
-	MAPS_MS = 100,	     /* for that list to be read */
+	MAPS_MS = 100,	     /* for that list to be read, */
+	STARVED_MS = 1000,   /* or so long while the reader waits for a processor */
 	MAPS_MOST = 4 << 20, /* bytes of one process's list of mappings that are looked at */
 };
 
@@ -51,6 +53,22 @@ static int library_in_mappings(pid_t pid)
 	return found;
 }
 
+/* Waits for the child's answer: false if it is late, since something else than a lack of processors
+ * keeps it. */
+static bool answer_wait(int fd, pid_t child)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+	struct proc_stat stat = { .state = 'R' };
+
+	for (int ms = 0; ms < STARVED_MS && stat.state == 'R'; ms += MAPS_MS) {
+		if (poll(&poll_fd, 1, MAPS_MS) > 0)
+			return true;
+		if (proc_stat_read(child, &stat) < 0)
+			break;
+	}
+	return false;
+}
+
 /*
  * The same by a child, which has only so long: a process can keep the lock on its mappings for as
  * long as it likes, for example in a file system of its own. After one that does, others are not
@@ -60,7 +78,6 @@ int library_is_loaded(pid_t pid)
 {
 	static uint64_t not_before_ns;
 	static pid_t late; /* a child that is still to be reaped */
-	struct pollfd poll_fd = { .events = POLLIN };
 	int ends[2], result = -ETIMEDOUT;
 	pid_t child;
 
@@ -77,10 +94,9 @@ int library_is_loaded(pid_t pid)
 		_exit(write(ends[1], &result, sizeof(result)) != sizeof(result));
 	}
 	close(ends[1]);
-	poll_fd.fd = ends[0];
 	if (child < 0)
 		result = -errno;
-	else if (poll(&poll_fd, 1, MAPS_MS) <= 0 ||
+	else if (!answer_wait(ends[0], child) ||
 		 read(ends[0], &result, sizeof(result)) != sizeof(result))
 		not_before_ns = clock_now_ns() + MAPS_PAUSE_NS;
 	close(ends[0]);
