@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "monitor/accounting/loader_parts.h"
 #include "monitor/kernel/lockfile.h"
 #include "monitor/kernel/pins.h"
@@ -82,8 +83,13 @@ int loader_tend(struct loader *loader, char *problem, size_t size)
 		return pins_fail(-ENOENT, problem, size, "%s: unloaded by somebody else",
 				 loader->directory);
 	loader_beat(loader);
-	if (modules == loader->modules)
-		return loader_is_due(loader) ? loader_catch_up(loader, problem, size) : 0;
+	if (modules == loader->modules) {
+		/* After a failure it is tried again: counting and the guard must not end with it. */
+		if (loader_is_due(loader) && clock_boot_ns() >= loader->retry_ns &&
+		    loader_catch_up(loader, problem, size) < 0)
+			loader->retry_ns = clock_boot_ns() + CLOCK_SECOND_NS;
+		return 0;
+	}
 	result = probe_kernel(&loader->probe, &loader->options.probe, problem, size);
 	if (result == -ENODEV) { /* the module is gone: it may come again */
 		memset(loader->probe.hook, 0, sizeof(loader->probe.hook));
@@ -213,7 +219,7 @@ const struct probe *loader_probe(const struct loader *loader)
 
 void loader_attached(struct loader *loader)
 {
-	loader->attached_ns = pins_now_ns();
+	loader->attached_ns = clock_boot_ns();
 }
 
 void loader_close(struct loader *loader)

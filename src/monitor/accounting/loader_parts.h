@@ -41,6 +41,7 @@ struct loader {
 	struct kernel_offsets listed; /* and the lists */
 	bool taken_up;		      /* from another who left it */
 	unsigned failures;	      /* to attach, in a row */
+	__u64 retry_ns;		      /* after a failure to list objects, not before */
 };
 
 /* ---- attach.c */

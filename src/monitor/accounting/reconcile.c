@@ -13,7 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
+#include "base/proc.h"
 #include "monitor/kernel/pins.h"
 
 enum {
@@ -60,20 +62,11 @@ static void stale_remove_one(void *closure, const void *record)
 /* Rows of processes whose end was not seen. */
 static bool row_has_ended(const struct monitor_row *row)
 {
-	unsigned long long start;
-	char text[1024], *after;
-	ssize_t length = file_read_process((pid_t)row->pid, "stat", text, sizeof(text));
+	struct proc_stat stat;
+	int result = proc_stat_read((pid_t)row->pid, &stat);
 
-	if (length <= 0)
-		return length == 0 || length == -ENOENT || length == -ESRCH;
-	after = strrchr(text, ')');
-	if (!after ||
-	    sscanf(after + 1,
-		   " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
-		   "%*d %llu",
-		   &start) != 1)
-		return false;
-	return start != row->start_ns / (1000000000 / (__u64)sysconf(_SC_CLK_TCK));
+	return result < 0 ? result == -ENOENT || result == -ESRCH :
+			    stat.start != row->start_ns / proc_tick_ns();
 }
 
 static void rows_vacate(struct loader *loader, int owners, int vacant)
@@ -117,7 +110,7 @@ static int loader_reconcile(struct loader *loader, char *problem, size_t size)
 	}
 	if (result == 0) {
 		rows_vacate(loader, owners, vacant);
-		loader->head->seeded_ns = pins_now_ns();
+		loader->head->seeded_ns = clock_boot_ns();
 	}
 	if (stale.program >= 0)
 		close(stale.program);
@@ -169,7 +162,7 @@ static __u64 loader_activity(const struct loader *loader)
  * What was under way when a hook was attached is missed by that hook. */
 bool loader_is_due(const struct loader *loader)
 {
-	__u64 now = pins_now_ns(), since_ms = (now - loader->head->seeded_ns) / 1000000;
+	__u64 now = clock_boot_ns(), since_ms = (now - loader->head->seeded_ns) / 1000000;
 	bool by_kprobe = loader->probe.mode == MONITOR_KPROBE,
 	     young = (now - loader->attached_ns) / 1000000 < PINS_YOUNG_MS;
 
@@ -188,7 +181,9 @@ int loader_catch_up(struct loader *loader, char *problem, size_t size)
 	/* Where nothing can be listed, what was there before stays unknown. */
 	if (loader_lists_hold(loader))
 		result = loader_reconcile(loader, problem, size);
+	if (result < 0)
+		return result;
 	loader->head->misses = missed;
 	loader->activity = before;
-	return result;
+	return 0;
 }
