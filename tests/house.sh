@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The rules of the house: who may include whom, headers that stand alone, lists
+# The rules of the house: who may include whom, headers that stand alone, files and names, lists
 # that follow from the tables, exports that follow from verbs.def, and that a new
 # kind of resource and a new key of the policy are one line each.
 set -euo pipefail
@@ -105,6 +105,16 @@ while read -r file; do
 done < <(find src tests bench lab .ci build_all.sh -type f \
 	\( -name '*.[chS]' -o -name '*.def' -o -name '*.sh' -o -name '*.map' -o -name CMakeLists.txt -o -name run \))
 
+# ---- a file has one idea, a name one place
+while read -r lines file; do
+	[ "$lines" -le 600 ] || [ "$file" = total ] || fail "$file has $lines lines: at most 600"
+done < <(find src -name '*.[ch]' -print0 | wc -l --files0-from=-)
+grep -rnE '^static [^=;]*\b[a-z_0-9]+\(' src --include='*.[ch]' | grep -v __attribute__ |
+	sed -E 's/^([^:]+):[0-9]+:static [^(]*[ *]([a-z_0-9]+)\(.*/\2 \1/' | sort -u >"$work/statics"
+while read -r name; do
+	fail "the static function $name is in several files:$(awk -v name="$name" '$1 == name { printf " %s", $2 }' "$work/statics")"
+done < <(cut -d ' ' -f 1 "$work/statics" | uniq -d)
+
 # ---- documents name every setting and every kind
 settings=$(sed -n 's/^SETTING(\([A-Z_]*\),.*/RDMA_INTERCEPT_\1/p' src/intercept/settings.def)
 kinds=$(sed -n 's/^KIND(\([a-z_]*\),.*/\1/p' src/terms/kinds.def)
@@ -152,7 +162,7 @@ bool policy_meets_house_gid(const void *field, const struct policy_facts *facts)
 END
 mapfile -t sources < <(find "$work/rows" -name '*.c' ! -path '*/intercept/*' ! -path '*/collector/*' \
 	! -path '*/monitor/*')
-mapfile -t below < <(printf '%s\n' "${sources[@]}" | grep -v '/cli/')
+mapfile -t below < <(printf '%s\n' "${sources[@]}" | grep -v '/cli/\|/output/')
 gcc -std=gnu11 -D_GNU_SOURCE -Wall -Werror -I"$work/rows" -Itests -o "$work/policy_rows" \
 	tests/unit/policy_rows.c tests/{harness,session}.c "${below[@]}"
 gcc -std=gnu11 -D_GNU_SOURCE -Wall -Werror -I"$work/rows" -o "$work/rdma_intercept" "${sources[@]}" \

@@ -79,7 +79,7 @@ int change_send(const struct cli *cli, enum message type, const struct proto_cha
 
 	if (result)
 		return result;
-	page_begin(&page, cli);
+	cli_page_begin(&page, cli);
 	page_json(&page, "section", form_json_text(change->section));
 	return page_end(&page);
 }

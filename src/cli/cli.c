@@ -16,7 +16,7 @@ const char *cli_value(const struct given *option)
 	return option->count ? option->value[option->count - 1] : NULL;
 }
 
-void page_begin(struct page *page, const struct cli *cli)
+void cli_page_begin(struct page *page, const struct cli *cli)
 {
 	page_open(page, &cli->screen, cli->options.json.count);
 }

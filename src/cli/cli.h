@@ -87,6 +87,6 @@ int cli_pid(const struct cli *cli, const char *text, size_t length, int32_t *ret
 
 /* Begins the answer, as text or as JSON. */
 struct page;
-void page_begin(struct page *page, const struct cli *cli);
+void cli_page_begin(struct page *page, const struct cli *cli);
 
 #endif

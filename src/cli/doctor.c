@@ -89,10 +89,10 @@ static const struct column finding_columns[] = {
 	COLUMNS_END,
 };
 
-static void find(struct finding *finding, const struct level *level, const char *hint,
+static void finding_set(struct finding *finding, const struct level *level, const char *hint,
 		 const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-static void find(struct finding *finding, const struct level *level, const char *hint,
+static void finding_set(struct finding *finding, const struct level *level, const char *hint,
 		 const char *format, ...)
 {
 	va_list arguments;
@@ -140,15 +140,15 @@ static void check_library(const struct facts *facts, struct finding *finding)
 	char path[PATH_MAX], problem[LIBRARY_PROBLEM];
 
 	if (library_find(path, problem) < 0) {
-		find(finding, &broken, "no program can be guarded without it", "%s", problem);
+		finding_set(finding, &broken, "no program can be guarded without it", "%s", problem);
 		return;
 	}
 	try_loading(path, problem, sizeof(problem));
 	if (*problem)
-		find(finding, &broken, "install the one that was built for this system", "%s",
+		finding_set(finding, &broken, "install the one that was built for this system", "%s",
 		     problem);
 	else
-		find(finding, &fine, NULL, "%s can be loaded", path);
+		finding_set(finding, &fine, NULL, "%s can be loaded", path);
 }
 
 static bool file_names_library(const char *path)
@@ -173,12 +173,12 @@ static void check_preload(const struct facts *facts, struct finding *finding)
 	const char *variable = getenv("LD_PRELOAD");
 
 	if (file_names_library(PRELOAD_FILE))
-		find(finding, &fine, sanitized, "%s has the library for every program", PRELOAD_FILE);
+		finding_set(finding, &fine, sanitized, "%s has the library for every program", PRELOAD_FILE);
 	else if (variable && strstr(variable, LIBRARY_FILE))
-		find(finding, &fine, sanitized,
+		finding_set(finding, &fine, sanitized,
 		     "LD_PRELOAD has the library for programs started from here");
 	else
-		find(finding, &doubtful,
+		finding_set(finding, &doubtful,
 		     "only programs that are started by '" CLI_NAME " run' are guarded",
 		     "neither LD_PRELOAD nor %s names the library", PRELOAD_FILE);
 }
@@ -193,14 +193,14 @@ static bool nobody_there(const struct facts *facts)
 static void check_collector(const struct facts *facts, struct finding *finding)
 {
 	if (!facts->answer)
-		find(finding, &fine, NULL, "pid %d at %s, version %s", (int)facts->status.pid,
+		finding_set(finding, &fine, NULL, "pid %d at %s, version %s", (int)facts->status.pid,
 		     facts->path, facts->status.version);
 	else if (nobody_there(facts))
-		find(finding, &doubtful,
+		finding_set(finding, &doubtful,
 		     "without one every user keeps books of their own, by the limits of the environment",
 		     "%s", facts->problem);
 	else if (facts->answer != -EPROTO) /* of which check_protocol speaks */
-		find(finding, &broken, "no process gets more than it has until this is put right",
+		finding_set(finding, &broken, "no process gets more than it has until this is put right",
 		     "%s", facts->problem);
 }
 
@@ -211,31 +211,31 @@ static void check_socket(const struct facts *facts, struct finding *finding)
 	if (lstat(facts->path, &status))
 		return;
 	if (!S_ISSOCK(status.st_mode))
-		find(finding, &broken, "remove it and start collector_server", "%s is not a socket",
+		finding_set(finding, &broken, "remove it and start collector_server", "%s is not a socket",
 		     facts->path);
 	else if (status.st_uid != 0 && status.st_uid != geteuid())
-		find(finding, &broken,
+		finding_set(finding, &broken,
 		     "somebody may have put it there to be taken for the collector",
 		     "%s belongs to user %u", facts->path, (unsigned)status.st_uid);
 	else if (facts->answer == -ECONNREFUSED)
-		find(finding, &broken, "start collector_server, or remove it",
+		finding_set(finding, &broken, "start collector_server, or remove it",
 		     "%s is stale: nobody listens there", facts->path);
 	else
-		find(finding, &fine, NULL, "%s belongs to user %u, mode %04o", facts->path,
+		finding_set(finding, &fine, NULL, "%s belongs to user %u, mode %04o", facts->path,
 		     (unsigned)status.st_uid, (unsigned)status.st_mode & 07777);
 }
 
 static void check_protocol(const struct facts *facts, struct finding *finding)
 {
 	if (facts->answer == -EPROTO)
-		find(finding, &broken, "install command, library and collector of one version",
+		finding_set(finding, &broken, "install command, library and collector of one version",
 		     "%s", facts->problem);
 	else if (!facts->answer && strcmp(facts->status.version, CLI_VERSION))
-		find(finding, &doubtful, "start the collector again after an update",
+		finding_set(finding, &doubtful, "start the collector again after an update",
 		     "the collector is of version %s, this command of %s", facts->status.version,
 		     CLI_VERSION);
 	else if (!facts->answer)
-		find(finding, &fine, NULL, "both sides speak version %d", PROTO_VERSION);
+		finding_set(finding, &fine, NULL, "both sides speak version %d", PROTO_VERSION);
 }
 
 static void check_policy(const struct facts *facts, struct finding *finding)
@@ -243,15 +243,15 @@ static void check_policy(const struct facts *facts, struct finding *finding)
 	if (facts->answer)
 		return;
 	if (facts->status.problem[0])
-		find(finding, &broken,
+		finding_set(finding, &broken,
 		     "the policy before it is still in force; put it right, then '" CLI_NAME
 		     " reload'",
 		     "%s", facts->status.problem);
 	else if (!facts->status.policy[0])
-		find(finding, &doubtful, "only what commands have set is limited",
+		finding_set(finding, &doubtful, "only what commands have set is limited",
 		     "the collector has no policy file");
 	else
-		find(finding, &fine, NULL, "%s is in force", facts->status.policy);
+		finding_set(finding, &fine, NULL, "%s is in force", facts->status.policy);
 }
 
 static void check_monitor(const struct facts *facts, struct finding *finding)
@@ -263,21 +263,21 @@ static void check_monitor(const struct facts *facts, struct finding *finding)
 	if (facts->answer)
 		return;
 	if (status->monitor_problem[0])
-		find(finding, &doubtful, unseen, "%s", status->monitor_problem);
+		finding_set(finding, &doubtful, unseen, "%s", status->monitor_problem);
 	else if (status->lost_objects)
-		find(finding, &broken, "start rdma_monitor again, which counts anew",
+		finding_set(finding, &broken, "start rdma_monitor again, which counts anew",
 		     "watching by %s, and %" PRIu64 " objects found no room and are not counted",
 		     status->monitor, status->lost_objects);
 	else if (status->uncovered || status->drifting)
-		find(finding, &doubtful, "'" CLI_NAME " show process' tells which",
+		finding_set(finding, &doubtful, "'" CLI_NAME " show process' tells which",
 		     "watching by %s; processes uncovered: %" PRIu32 ", drifting: %" PRIu32,
 		     status->monitor, status->uncovered, status->drifting);
 	else if (status->lost_rows)
-		find(finding, &doubtful, "they are counted for the host only",
+		finding_set(finding, &doubtful, "they are counted for the host only",
 		     "watching by %s, and there was no room for the owners of %" PRIu64 " objects",
 		     status->monitor, status->lost_rows);
 	else
-		find(finding, &fine, NULL, "the kernel is watched by %s", status->monitor);
+		finding_set(finding, &fine, NULL, "the kernel is watched by %s", status->monitor);
 }
 
 /* What the guards of all tenants come to. */
@@ -311,16 +311,16 @@ static void check_guard(const struct facts *facts, struct finding *finding)
 					&guarding, 0, problem) < 0)
 		return;
 	if (guarding.weaker)
-		find(finding, &doubtful, "'" CLI_NAME " guard status' tells of each",
+		finding_set(finding, &doubtful, "'" CLI_NAME " guard status' tells of each",
 		     "%u of %u tenants with guard = on are not fully guarded by the kernel; %s: %s",
 		     guarding.weaker, guarding.host.on, proto_text(guarding.one.tenant),
 		     proto_text(guarding.one.reason));
 	else if (guarding.host.on && guarding.host.reason[0])
-		find(finding, &doubtful,
+		finding_set(finding, &doubtful,
 		     "guarded tenants stay guarded; no other tenant can be guarded until then",
 		     "%s", proto_text(guarding.host.reason));
 	else if (guarding.host.on)
-		find(finding, &fine, NULL, "tenants that the kernel guards: %u", guarding.host.on);
+		finding_set(finding, &fine, NULL, "tenants that the kernel guards: %u", guarding.host.on);
 }
 
 /* ---- the host */
@@ -351,9 +351,9 @@ static void check_devices(const struct facts *facts, struct finding *finding)
 	char names[FINDING_TEXT / 2];
 
 	if (names_in(DEVICES, names, sizeof(names)) > 0)
-		find(finding, &fine, NULL, "%s", names);
+		finding_set(finding, &fine, NULL, "%s", names);
 	else
-		find(finding, &doubtful,
+		finding_set(finding, &doubtful,
 		     "load the card's driver, or 'rdma link add rxe0 type rxe netdev ...'",
 		     "there is no RDMA device in %s", DEVICES);
 }
@@ -371,15 +371,15 @@ static void check_nodes(const struct facts *facts, struct finding *finding)
 		found++;
 		snprintf(path, sizeof(path), "%s/%s", NODES, name);
 		if (access(path, R_OK | W_OK)) {
-			find(finding, &broken, "programs of this user cannot open the device",
+			finding_set(finding, &broken, "programs of this user cannot open the device",
 			     "%s: %s", path, strerror(errno));
 			return;
 		}
 	}
 	if (found)
-		find(finding, &fine, NULL, "%d in %s, and this user may open them", found, NODES);
+		finding_set(finding, &fine, NULL, "%d in %s, and this user may open them", found, NODES);
 	else
-		find(finding, missing, "load ib_uverbs, and pass the directory to containers",
+		finding_set(finding, missing, "load ib_uverbs, and pass the directory to containers",
 		     "there is no uverbs node in %s", NODES);
 }
 
@@ -400,9 +400,9 @@ static void check_memlock(const struct facts *facts, struct finding *finding)
 	if (getrlimit(RLIMIT_MEMLOCK, &limit))
 		return;
 	if (limit.rlim_cur == RLIM_INFINITY || may_lock_memory())
-		find(finding, &fine, NULL, "locked memory is not limited");
+		finding_set(finding, &fine, NULL, "locked memory is not limited");
 	else
-		find(finding, &doubtful,
+		finding_set(finding, &doubtful,
 		     "beyond it memory regions fail with ENOMEM, which is not our refusal; see ulimit -l",
 		     "locked memory is limited to %s",
 		     bytes_text(limit.rlim_cur, text));
@@ -421,17 +421,17 @@ static void check_memory(const struct facts *facts, struct finding *finding)
 		snprintf(strchr(own, '\0'), 16, ".%u", (unsigned)geteuid());
 	snprintf(path, sizeof(path), "/dev/shm/%s", name && *name ? name : own);
 	if (lstat(path, &status))
-		find(finding, &fine, NULL, "%s is not there yet", path);
+		finding_set(finding, &fine, NULL, "%s is not there yet", path);
 	else if (!S_ISREG(status.st_mode))
-		find(finding, &broken, "remove it", "%s is not a regular file", path);
+		finding_set(finding, &broken, "remove it", "%s is not a regular file", path);
 	else if (status.st_uid != geteuid() && !shared)
-		find(finding, &broken, "the library will not use it; remove it",
+		finding_set(finding, &broken, "the library will not use it; remove it",
 		     "%s belongs to user %u", path, (unsigned)status.st_uid);
 	else if (status.st_mode & 066)
-		find(finding, &doubtful, "whoever may write it can change all counts and limits",
+		finding_set(finding, &doubtful, "whoever may write it can change all counts and limits",
 		     "%s has mode %04o", path, (unsigned)status.st_mode & 07777);
 	else
-		find(finding, &fine, NULL, "%s belongs to user %u, mode %04o", path,
+		finding_set(finding, &fine, NULL, "%s belongs to user %u, mode %04o", path,
 		     (unsigned)status.st_uid, (unsigned)status.st_mode & 07777);
 }
 
@@ -481,7 +481,7 @@ int command_doctor(const struct cli *cli)
 		if (!finding->level)
 			findings.count--;
 	}
-	page_begin(&page, cli);
+	cli_page_begin(&page, cli);
 	page_table(&page, "checks", finding_columns, &findings);
 	page_end(&page);
 	free(findings.row);

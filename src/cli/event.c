@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/refusal.h"
+#include "terms/refusal.h"
 #include "cli/collector.h"
 #include "cli/vocabulary.h"
 #include "output/page.h"
@@ -161,7 +161,7 @@ int command_events(const struct cli *cli)
 		return collector_rows(cli, MESSAGE_EVENTS, &choose, print_at_once, (void *)cli);
 	result = collector_rows(cli, MESSAGE_EVENTS, &choose, append, &events);
 	if (!result) {
-		page_begin(&page, cli);
+		cli_page_begin(&page, cli);
 		page_table(&page, "events", event_columns, &events);
 		result = page_end(&page);
 	}

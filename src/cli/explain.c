@@ -121,7 +121,7 @@ int command_explain(const struct cli *cli)
 	proto_text(identity.given.job);
 	proto_text(identity.given.cgroup);
 	proto_text(identity.given.rule);
-	page_begin(&page, cli);
+	cli_page_begin(&page, cli);
 	if (identity.given.alive)
 		page_record(&page, "process", identity_columns, &identity);
 	if (ask.number) {

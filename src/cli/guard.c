@@ -145,7 +145,7 @@ static const struct column guarantee_columns[] = {
 	COLUMNS_END,
 };
 
-static int take(const void *row, void *list)
+static int guard_row_take(const void *row, void *list)
 {
 	struct guard *guard = list_add(list);
 	struct proto_guard *given = &guard->given;
@@ -189,7 +189,7 @@ static void tell_gaps(struct page *page, const struct proto_guard *host)
 		page_sentence(page, NULL, "Not guarded: commands of 32-bit programs.");
 }
 
-static void show_one(struct page *page, const struct guard *guard)
+static void guard_show_one(struct page *page, const struct guard *guard)
 {
 	struct list holds = { .size = sizeof(struct hold) };
 
@@ -216,7 +216,7 @@ int command_guard_status(const struct cli *cli)
 		return result;
 	if (cli->count && strlen(cli->operand[0]) < sizeof(choose.tenant))
 		strcpy(choose.tenant, cli->operand[0]);
-	result = collector_rows(cli, MESSAGE_GUARD, &choose, take, &guards);
+	result = collector_rows(cli, MESSAGE_GUARD, &choose, guard_row_take, &guards);
 	if (!result && cli->count && (guards.count != 2 || !choose.tenant[0]))
 		result = cli_fail(cli, CLI_WRONG, "the collector knows no tenant '%s'",
 				  cli->operand[0]);
@@ -224,10 +224,10 @@ int command_guard_status(const struct cli *cli)
 		const struct guard *host = list_at(&guards, 0);
 		const struct list tenants = { list_at(&guards, 1), guards.count - 1, guards.size };
 
-		page_begin(&page, cli);
+		cli_page_begin(&page, cli);
 		page_record(&page, "guard", host_columns, host);
 		if (cli->count)
-			show_one(&page, tenants.row);
+			guard_show_one(&page, tenants.row);
 		else
 			page_table(&page, "tenants", tenant_columns, &tenants);
 		tell_gaps(&page, &host->given);
@@ -254,7 +254,7 @@ static int await(const struct cli *cli, struct list *ret_guards)
 			size_t before = ret_guards->count;
 
 			strcpy(choose.tenant, cli->operand[i]); /* it was changed: it fits */
-			result = collector_rows(cli, MESSAGE_GUARD, &choose, take, ret_guards);
+			result = collector_rows(cli, MESSAGE_GUARD, &choose, guard_row_take, ret_guards);
 			if (!result && ret_guards->count != before + 2)
 				result = cli_fail(cli, CLI_WRONG,
 						  "the collector knows no tenant '%s'",
@@ -298,7 +298,7 @@ static int conclude(const struct cli *cli, json_t *sections)
 	if (result) {
 		json_decref(sections);
 	} else {
-		page_begin(&page, cli);
+		cli_page_begin(&page, cli);
 		page_json(&page, "sections", sections);
 		page_table(&page, "tenants", guarantee_columns, &guards);
 		result = page_end(&page);
@@ -329,7 +329,7 @@ static int turn(const struct cli *cli, const char *position, bool on)
 	}
 	if (on)
 		return conclude(cli, sections);
-	page_begin(&page, cli);
+	cli_page_begin(&page, cli);
 	page_json(&page, "sections", sections);
 	return page_end(&page);
 }

@@ -105,7 +105,7 @@ int command_show_key(const struct cli *cli)
 				"or tenant",
 				cli->operand[0]);
 	conditions_append(&conditions);
-	page_begin(&page, cli);
+	cli_page_begin(&page, cli);
 	page_table(&page, "keys", key_columns, &keys);
 	page_table(&page, "conditions", condition_columns, &conditions);
 	for (size_t i = 0; i < keys.count; i++)

@@ -76,7 +76,7 @@ static bool limits_append(struct list *limits, const struct list *owners, const 
 	return found;
 }
 
-static int compare(const void *one, const void *other)
+static int limit_compare(const void *one, const void *other)
 {
 	const struct limit *a = one, *b = other;
 	int order = strcmp(a->section, b->section);
@@ -115,8 +115,8 @@ int command_limit_get(const struct cli *cli)
 		result = cli_fail(cli, CLI_WRONG, "the collector knows no %s", wanted.section);
 	if (!result) {
 		if (limits.count)
-			qsort(limits.row, limits.count, limits.size, compare);
-		page_begin(&page, cli);
+			qsort(limits.row, limits.count, limits.size, limit_compare);
+		cli_page_begin(&page, cli);
 		page_table(&page, "limits", limit_columns, &limits);
 		result = page_end(&page);
 	}

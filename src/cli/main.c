@@ -84,7 +84,7 @@ static unsigned name_length(const struct command *command, unsigned count, char 
 	return 0;
 }
 
-static const struct command *find(unsigned count, char **words)
+static const struct command *command_find(unsigned count, char **words)
 {
 	for (unsigned i = 0; i < COMMANDS; i++)
 		if (name_length(&commands[i], count, words))
@@ -177,7 +177,7 @@ static void add_operand(struct cli *cli, char *word)
 {
 	cli->operand[cli->count++] = word;
 	if (!cli->command)
-		cli->command = find(cli->count, cli->operand);
+		cli->command = command_find(cli->count, cli->operand);
 }
 
 static void add_option(struct cli *cli, const struct option_row *row, const char *value)
@@ -294,7 +294,7 @@ static int help(const struct cli *cli)
 	for (int i = 0; i < OPTIONS; i++)
 		if (takes(cli->command, &option_rows[i]))
 			*(struct option_row *)list_add(&options) = option_rows[i];
-	page_begin(&page, cli);
+	cli_page_begin(&page, cli);
 	page_sentence(&page, NULL, "usage: %s %s%s%s", CLI_NAME, command->name,
 		      *command->synopsis ? " " : "", command->synopsis);
 	if (cli->command) {
@@ -312,7 +312,7 @@ static int version(const struct cli *cli)
 {
 	struct page page;
 
-	page_begin(&page, cli);
+	cli_page_begin(&page, cli);
 	page_sentence(&page, NULL, "%s %s", CLI_NAME, CLI_VERSION);
 	page_json(&page, "version", form_json_text(CLI_VERSION));
 	return page_end(&page);

@@ -203,7 +203,7 @@ static struct share share_of(const struct proto_row *row, int kind)
 	};
 }
 
-static int take(const void *row, void *closure)
+static int owner_row_take(const void *row, void *closure)
 {
 	const struct proto_row *given = row;
 	struct owners *owners = closure;
@@ -230,7 +230,7 @@ int owners_ask(const struct cli *cli, enum message type, const struct proto_choo
 	for (int scope = 0; scope < OWNER_SCOPES; scope++)
 		ret_owners->in_total[scope] = ret_owners->on_devices[scope] =
 			(struct list){ .size = sizeof(struct owner) };
-	return collector_rows(cli, type, choose ? choose : &everything, take, ret_owners);
+	return collector_rows(cli, type, choose ? choose : &everything, owner_row_take, ret_owners);
 }
 
 void owners_free(struct owners *owners)
@@ -352,7 +352,7 @@ void owner_show(struct page *page, const char *key, const struct column *columns
 	free(shares.row);
 }
 
-static int compare(const void *one, const void *other, void *kind)
+static int share_compare(const void *one, const void *other, void *kind)
 {
 	const struct share *a = &((const struct owner *)one)->share[*(enum kind *)kind];
 	const struct share *b = &((const struct owner *)other)->share[*(enum kind *)kind];
@@ -376,7 +376,7 @@ void owners_show_kind(struct page *page, const char *key, const struct column *c
 			*(struct owner *)list_add(&holders) = *owner;
 	}
 	if (holders.count)
-		qsort_r(holders.row, holders.count, holders.size, compare, &kind);
+		qsort_r(holders.row, holders.count, holders.size, share_compare, &kind);
 	columns_append(&shares, share_columns, offsetof(struct owner, share[kind]));
 	list_add(&shares);
 	all = columns_with(columns, &shares);

@@ -61,7 +61,7 @@ int command_check(const struct cli *cli)
 	if (result)
 		return result;
 	verdict = verdict_on(cli->operand[0]);
-	page_begin(&page, cli);
+	cli_page_begin(&page, cli);
 	if (verdict.ok)
 		page_sentence(&page, NULL, "%s: ok, %u tenants, %u rules", verdict.file,
 			      verdict.tenants, verdict.rules);
@@ -86,7 +86,7 @@ int command_reload(const struct cli *cli)
 		result = collector_ask(cli, MESSAGE_STATUS, NULL, &status);
 	if (result)
 		return result;
-	page_begin(&page, cli);
+	cli_page_begin(&page, cli);
 	if (proto_text(status.policy)[0])
 		page_sentence(&page, NULL, "%s: in force", status.policy);
 	else

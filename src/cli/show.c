@@ -55,7 +55,7 @@ static int show_all(const struct cli *cli, const struct view *view)
 	int result = owners_ask(cli, view->type, NULL, &owners);
 
 	if (!result) {
-		page_begin(&page, cli);
+		cli_page_begin(&page, cli);
 		owners_show(&page, view->many, view->columns, &owners.in_total[view->scope]);
 		result = page_end(&page);
 	}
@@ -74,7 +74,7 @@ static int show_one(const struct cli *cli, const struct view *view,
 	if (!result && !found->count)
 		result = unknown(cli, view->one);
 	if (!result) {
-		page_begin(&page, cli);
+		cli_page_begin(&page, cli);
 		owner_show(&page, view->one, view->columns, found->row,
 			   &owners.on_devices[view->scope]);
 		result = page_end(&page);
@@ -116,7 +116,7 @@ static int show_devices(const struct cli *cli)
 	int result = owners_ask(cli, MESSAGE_GET_STATS, NULL, &owners);
 
 	if (!result) {
-		page_begin(&page, cli);
+		cli_page_begin(&page, cli);
 		owners_show(&page, "devices", device_columns, &owners.on_devices[ROW_HOST]);
 		result = page_end(&page);
 	}
@@ -136,7 +136,7 @@ static int show_device(const struct cli *cli, const struct proto_choose *choose)
 	if (!result)
 		result = owners_ask(cli, processes.type, choose, &members);
 	if (!result) {
-		page_begin(&page, cli);
+		cli_page_begin(&page, cli);
 		owner_show(&page, "device", device_columns, found->row, NULL);
 		owners_show(&page, tenants.many, tenants.columns, &owners.on_devices[ROW_TENANT]);
 		owners_show(&page, processes.many, processes.columns,
@@ -191,7 +191,7 @@ static int show_holders(const struct cli *cli, const char *name)
 	for (int i = 0; !result && i < VIEWS; i++)
 		result = owners_ask(cli, views[i]->type, NULL, &owners[i]);
 	if (!result) {
-		page_begin(&page, cli);
+		cli_page_begin(&page, cli);
 		page_record(&page, "kind", kind_columns, &kind_rows[kind]);
 		for (int i = 0; i < VIEWS; i++)
 			owners_show_kind(&page, views[i]->many, views[i]->columns,
@@ -213,7 +213,7 @@ int command_show_kind(const struct cli *cli)
 		return result;
 	if (cli->count)
 		return show_holders(cli, cli->operand[0]);
-	page_begin(&page, cli);
+	cli_page_begin(&page, cli);
 	page_table(&page, "kinds", kind_columns, &kinds);
 	return page_end(&page);
 }

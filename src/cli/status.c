@@ -121,7 +121,7 @@ int command_status(const struct cli *cli)
 	result = owners_ask(cli, MESSAGE_GET_STATS, NULL, &owners);
 	if (!result) {
 		host = &owners.in_total[ROW_HOST];
-		page_begin(&page, cli);
+		cli_page_begin(&page, cli);
 		page_record(&page, "collector", collector_columns, &collector);
 		owners_show(&page, "tenants", tenant_columns, &owners.in_total[ROW_TENANT]);
 		owners_show(&page, NULL, host_columns, host);

@@ -15,7 +15,7 @@ int command_tenant_list(const struct cli *cli)
 		return result;
 	result = owners_ask(cli, MESSAGE_GET_STATS, NULL, &owners);
 	if (!result) {
-		page_begin(&page, cli);
+		cli_page_begin(&page, cli);
 		page_table(&page, "tenants", tenant_columns, &owners.in_total[ROW_TENANT]);
 		result = page_end(&page);
 	}

@@ -38,7 +38,7 @@ static const char usage[] =
 	"                        [--log FILE] [--log-level LEVEL] [--daemon]\n"
 	"Hands out leases of RDMA resources to the processes of this host; see collector_server(8).\n";
 
-static int options_parse(int argc, char **argv, struct options *options)
+static int collector_options_parse(int argc, char **argv, struct options *options)
 {
 	static const struct option longs[] = {
 		{ "policy", required_argument, NULL, 'p' },
@@ -151,7 +151,7 @@ int main(int argc, char **argv)
 	char problem[POLICY_PROBLEM] = "";
 	struct options options;
 	sigset_t signals;
-	int ready = -1, result = options_parse(argc, argv, &options);
+	int ready = -1, result = collector_options_parse(argc, argv, &options);
 
 	if (result)
 		return result;

@@ -21,6 +21,7 @@
 
 #include "monitor/polling/polling.h"
 #include "monitor/tool/keeper.h"
+#include "base/clock.h"
 #include "monitor/tool/print.h"
 #include "output/form.h"
 #include "output/page.h"
@@ -67,10 +68,7 @@ static void wait_ms(unsigned ms)
 
 static double boot_seconds(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	return (double)clock_boot_ns() / 1e9;
 }
 
 /* As rdma_intercept says it. */
@@ -117,7 +115,7 @@ static int option_wrong(const char *option, const char *value)
 	return usage_fail("--%s: invalid value '%s'", option, value);
 }
 
-static int options_parse(int argc, char **argv, struct options *options)
+static int monitor_options_parse(int argc, char **argv, struct options *options)
 {
 	static const struct option longs[] = {
 		{ "once", no_argument, NULL, '1' },
@@ -430,7 +428,7 @@ int main(int argc, char **argv)
 	int result;
 
 	setlocale(LC_CTYPE, "");
-	result = options_parse(argc, argv, &options);
+	result = monitor_options_parse(argc, argv, &options);
 	if (result)
 		return result;
 	options.load.directory = named && named[0] ? named : MONITOR_DIRECTORY;
