@@ -35,14 +35,6 @@ ssize_t file_read_small(const char *path, char *text, size_t size)
 	return length;
 }
 
-ssize_t file_read_process(pid_t pid, const char *name, char *text, size_t size)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	return file_read_small(path, text, size);
-}
-
 int file_replace(const char *path, int (*write)(FILE *file, const void *closure),
 		 const void *closure)
 {

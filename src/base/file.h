@@ -18,9 +18,6 @@ ssize_t file_read(int fd, char *memory, size_t size);
  * -errno with an empty text. */
 ssize_t file_read_small(const char *path, char *text, size_t size);
 
-/* The same of /proc/PID/NAME. */
-ssize_t file_read_process(pid_t pid, const char *name, char *text, size_t size);
-
 /*
  * Replaces a file by what write() prints: a reader finds the old file or the whole new one. write()
  * returns 0 or -errno. The new file has the mode 0600. On failure (-errno) the old file stays.

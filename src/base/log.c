@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/output.h"
 
 static const struct {
@@ -204,18 +205,17 @@ void log_write(const struct log *log, enum log_level level, const char *format, 
 void log_seldom(const struct log *log, struct log_seldom *seldom, enum log_level level,
 		const char *format, ...)
 {
-	struct timespec now;
+	uint64_t now_s = clock_now_seconds();
 	va_list arguments;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if ((uint64_t)now.tv_sec < seldom->next_s) {
+	if (now_s < seldom->next_s) {
 		seldom->left_out++;
 		return;
 	}
 	if (seldom->left_out)
 		log_write(log, level, "%llu more lines such as the next were left out",
 			  (unsigned long long)seldom->left_out);
-	*seldom = (struct log_seldom){ .next_s = (uint64_t)now.tv_sec + LOG_SELDOM_SECONDS };
+	*seldom = (struct log_seldom){ .next_s = now_s + LOG_SELDOM_SECONDS };
 	va_start(arguments, format);
 	log_vwrite(log, level, format, arguments);
 	va_end(arguments);

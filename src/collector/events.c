@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
+
 enum { REPEATS_WITHIN = 16 }; /* events of the same tenant, since other processes are noisy, too */
 
 static struct kept *kept_at(struct events *events, unsigned place)
@@ -86,7 +88,6 @@ const struct proto_event *events_add(struct events *events, const struct proto_e
 	struct proto_event *same = events_repeated(events, event);
 	uint64_t sequence = same ? same->sequence : ++events->last;
 	uint64_t count = same ? same->count + 1 : 1;
-	struct timespec now;
 
 	if (!same) {
 		unsigned place = events->count < EVENTS_KEPT ? ++events->count :
@@ -101,11 +102,10 @@ const struct proto_event *events_add(struct events *events, const struct proto_e
 		events->newest = place;
 		same = &kept->event;
 	}
-	clock_gettime(CLOCK_REALTIME, &now);
 	*same = *event;
 	same->sequence = sequence;
 	same->count = count;
-	same->time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	same->time_ns = clock_ns(CLOCK_REALTIME);
 	return same;
 }
 

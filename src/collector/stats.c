@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/proc.h"
 #include "collector/coverage.h"
 #include "collector/drift.h"
 #include "collector/grants.h"
@@ -184,7 +185,7 @@ static void visit_tenant(struct stats_visit *visit, unsigned number)
 
 static void command_read(pid_t pid, char *ret, size_t size)
 {
-	ssize_t length = file_read_process(pid, "comm", ret, size);
+	ssize_t length = proc_read(pid, "comm", ret, size);
 
 	ret[length > 0 ? length - 1 : 0] = '\0'; /* without the line's end */
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/proc.h"
 
 #define CGROUPS "/sys/fs/cgroup"
 
@@ -76,7 +77,7 @@ static void subject_cgroup_read(struct subject *subject, pid_t pid)
 
 	strcpy(subject->cgroup, "/");
 	subject->rooted[0] = '\0';
-	if (file_read_process(pid, "cgroup", text, sizeof(text)) <= 0)
+	if (proc_read(pid, "cgroup", text, sizeof(text)) <= 0)
 		return;
 	while ((line = strsep(&rest, "\n"))) {
 		char *path = strchr(line, ':');
@@ -127,7 +128,7 @@ int subject_of_process(struct subject *subject, pid_t pid)
 {
 	char text[8192], *groups, *end;
 
-	if (file_read_process(pid, "status", text, sizeof(text)) <= 0)
+	if (proc_read(pid, "status", text, sizeof(text)) <= 0)
 		return -ESRCH;
 	subject->policy = (struct policy_subject){
 		.uid = (uid_t)subject_status_number(text, "\nUid:"),

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/signals.h"
 #include "intercept/elf.h"
 #include "intercept/inherited.h"
@@ -98,14 +99,6 @@ static bool limits_are_set(const struct ledger_limits *limits)
 	return limits->devices != 0;
 }
 
-static int64_t library_clock_seconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec;
-}
-
 static enum phase library_join(struct library *library)
 {
 	const struct config *config = &library->config;
@@ -144,7 +137,7 @@ static enum phase library_join(struct library *library)
 		log_write(&library->log, LOG_WARN, "%s", text);
 	else if (!library->joins_again) /* said once */
 		library_say(library, text);
-	library->joins_again = library_clock_seconds() + 1;
+	library->joins_again = (int64_t)clock_now_seconds() + 1;
 	return phase;
 }
 
@@ -210,7 +203,7 @@ static uint32_t library_start_or_join(struct library *library)
 	int cancellable;
 
 	if (from != PHASE_NEW &&
-	    (from != PHASE_WAITING || library_clock_seconds() < library->joins_again))
+	    (from != PHASE_WAITING || (int64_t)clock_now_seconds() < library->joins_again))
 		return from;
 	to = from;
 	if (!__atomic_compare_exchange_n(&library->phase, &to, PHASE_STARTING, false,

@@ -3,23 +3,22 @@
 #include "intercept/refusals.h"
 
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "intercept/library.h"
+#include "terms/refusal.h"
 
 /* Whether a refusal may be shown: at most one a second per process. The next one
  * that is shown tells how many were not. */
 static bool refusal_may_be_shown(struct library *library, uint64_t *ret_unshown)
 {
 	uint64_t last = __atomic_load_n(&library->last_refusal_second, __ATOMIC_RELAXED);
-	struct timespec now;
+	uint64_t second = clock_now_seconds() + 1; /* 0 is never */
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if ((uint64_t)now.tv_sec + 1 == last ||
-	    !__atomic_compare_exchange_n(&library->last_refusal_second, &last,
-					 (uint64_t)now.tv_sec + 1, false, __ATOMIC_RELAXED,
-					 __ATOMIC_RELAXED)) {
+	if (second == last ||
+	    !__atomic_compare_exchange_n(&library->last_refusal_second, &last, second, false,
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
 		__atomic_add_fetch(&library->refusals_unshown, 1, __ATOMIC_RELAXED);
 		return false;
 	}
@@ -31,33 +30,37 @@ void refusal_report(struct library *library, const char *verb, unsigned device,
 			   const struct ledger_refusal *refusal, int result, bool tolerated)
 {
 	uint64_t number = __atomic_add_fetch(&library->refusals, 1, __ATOMIC_RELAXED), unshown;
-	char why[160], event[48] = "", line[480];
+	char why[REFUSAL_TEXT], event[48] = "", line[480];
 
 	if (!refusal_may_be_shown(library, &unshown))
 		return;
 	if (result == LEDGER_UNANSWERED && refusal->obstacle)
 		snprintf(why, sizeof(why),
-			 "used %llu, wanted %llu more, and the collector cannot be asked: %s",
-			 (unsigned long long)refusal->used, (unsigned long long)refusal->wanted,
+			 "%s used %llu, wanted %llu more, and the collector cannot be asked: %s",
+			 kind_rows[refusal->kind].name, (unsigned long long)refusal->used, (unsigned long long)refusal->wanted,
 			 refusal->obstacle);
 	else if (result == LEDGER_UNANSWERED)
 		snprintf(why, sizeof(why),
-			 "used %llu, wanted %llu more, and the collector %s",
-			 (unsigned long long)refusal->used, (unsigned long long)refusal->wanted,
+			 "%s used %llu, wanted %llu more, and the collector %s",
+			 kind_rows[refusal->kind].name, (unsigned long long)refusal->used, (unsigned long long)refusal->wanted,
 			 refusal->unregistered ? "does not know this process any more" :
 			 refusal->no_lease ? "has no lease left for this process" :
 					     "does not answer");
 	else
-		snprintf(why, sizeof(why), "used %llu/%llu, wanted %llu more, limit of the %s",
-			 (unsigned long long)refusal->used, (unsigned long long)refusal->limit,
-			 (unsigned long long)refusal->wanted, scope_names[refusal->scope]);
+		refusal_text(&(struct refusal_words){ .kind = kind_rows[refusal->kind].name,
+						      .scope = scope_names[refusal->scope],
+						      .used = refusal->used,
+						      .limit = refusal->limit,
+						      .wanted = refusal->wanted,
+						      .own = refusal->own },
+			     why);
 	if (result != LEDGER_UNANSWERED) /* of which nobody could tell more */
 		snprintf(event, sizeof(event), ", event %d-%llu", (int)getpid(),
 			 (unsigned long long)(refusal->event ? refusal->event : number));
-	snprintf(line, sizeof(line), "%s %s: tenant=%s device=%s %s %s%s%s%.0llu%s",
+	snprintf(line, sizeof(line), "%s %s: tenant=%s device=%s %s%s%s%.0llu%s",
 		 tolerated ? "over limit, allowed:" : "refused", verb,
 		 ledger_tenant(&library->ledger), ledger_device_name(&library->ledger, device),
-		 kind_rows[refusal->kind].name, why, event, unshown ? " (and " : "",
+		 why, event, unshown ? " (and " : "",
 		 (unsigned long long)unshown, unshown ? " more not shown)" : "");
 	log_write(&library->log, LOG_INFO, "%s", line);
 	if (!library->config.quiet &&

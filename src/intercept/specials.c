@@ -10,6 +10,7 @@
 
 #include "base/maps.h"
 #include "intercept/contexts.h"
+#include "base/clock.h"
 #include "intercept/costs.h"
 #include "intercept/gate.h"
 #include "intercept/prototypes.h"
@@ -272,11 +273,8 @@ out:
 
 static void cq_event_count(struct library *library)
 {
-	struct timespec now;
-	uint64_t ns, last;
+	uint64_t ns = clock_now_ns(), last;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	last = __atomic_exchange_n(&library->last_cq_event_ns, ns, __ATOMIC_RELAXED);
 	ledger_count(&library->ledger, COUNTER_CQ_EVENTS, 1);
 	if (last && ns > last) {

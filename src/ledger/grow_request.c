@@ -7,18 +7,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
+
 #include "ledger/lease.h"
 
 /* For so long after the collector did not answer, nobody asks again. */
 enum { UNANSWERED_PAUSE_MS = 1000 };
-
-uint64_t grow_clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* Over the connection of HELLO, if the number is still that; -ENOTCONN if not. After a failure
  * an answer could come when another question is under way: it is not used again. */
@@ -80,15 +74,15 @@ int grow_request_send(struct ledger *ledger, struct proto_grow_request *request,
 
 	*ret_obstacle = NULL;
 	if (lease->unanswered_ns &&
-	    grow_clock_ns() - lease->unanswered_ns < UNANSWERED_PAUSE_MS * 1000000ull)
+	    clock_now_ns() - lease->unanswered_ns < UNANSWERED_PAUSE_MS * 1000000ull)
 		return -ETIMEDOUT;
 	result = grow_request_over_kept(lease, request, ret_reply, problem);
 	if (result == -ENOTCONN || result == -ECONNRESET)
 		result = grow_request_over_new(lease, request, ret_reply, ret_obstacle, problem);
 	lease->unanswered_ns =
-		result < 0 && !*ret_obstacle && !grow_reply_no_lease(result) ? grow_clock_ns() : 0;
-	if (result < 0 && grow_clock_ns() - lease->logged_ns >= UNANSWERED_PAUSE_MS * 1000000ull) {
-		lease->logged_ns = grow_clock_ns();
+		result < 0 && !*ret_obstacle && !grow_reply_no_lease(result) ? clock_now_ns() : 0;
+	if (result < 0 && clock_now_ns() - lease->logged_ns >= UNANSWERED_PAUSE_MS * 1000000ull) {
+		lease->logged_ns = clock_now_ns();
 		log_write(ledger->log, LOG_WARN, "%s", problem);
 	}
 	if (result >= 0)

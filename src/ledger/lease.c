@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
 #include "base/signals.h"
 
 enum {
@@ -146,7 +147,7 @@ static __attribute__((noinline, cold)) int lease_grow(struct ledger *ledger, uns
 	struct proto_grow_request request;
 	struct proto_grow_reply answer;
 	const char *obstacle = NULL;
-	uint64_t until = grow_clock_ns() + LEASE_PATIENCE_MS * 1000000ull;
+	uint64_t until = clock_now_ns() + LEASE_PATIENCE_MS * 1000000ull;
 	sigset_t signals;
 	int result = 0, saved = errno;
 
@@ -154,7 +155,7 @@ static __attribute__((noinline, cold)) int lease_grow(struct ledger *ledger, uns
 	lock_acquire(&lease->asking);
 	for (unsigned round = 0; !lease_take(lease, device, cost); round++) {
 		grow_request_begin(ledger, device, cost, 0, &request);
-		result = round < ROUNDS_LEAST || grow_clock_ns() < until ?
+		result = round < ROUNDS_LEAST || clock_now_ns() < until ?
 				 grow_request_send(ledger, &request, &answer, &obstacle) :
 				 -EPROTO;
 		if (result < 0 || !lease_number_is_valid(&answer, result)) {

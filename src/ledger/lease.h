@@ -91,7 +91,6 @@ int grow_request_unanswered(const struct proto_grow_request *request, int error,
 
 void grow_reply_describe(const struct proto_grow_reply *reply, struct ledger_refusal *ret);
 
-uint64_t grow_clock_ns(void);
 
 /* ---- lease_join.c: descriptors that stay are known by what they lead to */
 

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "proto/call.h"
 
 #define REPLY_LEAST (PROTO_REPLY_MS * MILLISECOND)
@@ -30,10 +31,7 @@ int call_fail(struct call *call, int error, const char *format, ...)
 
 int64_t call_clock_ns(void)
 {
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * SECOND + time.tv_nsec;
+	return (int64_t)clock_now_ns();
 }
 
 int64_t call_reply_deadline(const struct call *call)

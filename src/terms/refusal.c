@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The words of a refusal; see refusal.h. */
-#include "base/refusal.h"
+#include "terms/refusal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "terms/size.h"
+#include "terms/terms.h"
 
 const char *refusal_text(const struct refusal_words *words, char ret_text[REFUSAL_TEXT])
 {

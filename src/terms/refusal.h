@@ -3,8 +3,8 @@
  * The words of a refusal at a limit: the same in the library's line, in the list of events and in
  * an explanation. Numbers are whole, so that a limit can be set by them.
  */
-#ifndef BASE_REFUSAL_H
-#define BASE_REFUSAL_H
+#ifndef TERMS_REFUSAL_H
+#define TERMS_REFUSAL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/proc.h"
 #include "harness.h"
 
 static char directory[] = "/tmp/rdma_file.XXXXXX";
@@ -37,11 +38,11 @@ static void of_a_process(void)
 {
 	char text[64], long_text[4096];
 
-	CHECK(file_read_process(getpid(), "comm", text, sizeof(text)) > 0);
+	CHECK(proc_read(getpid(), "comm", text, sizeof(text)) > 0);
 	CHECK(!strncmp(text, "unit_file", 9) && strchr(text, '\n'), "%s", text);
-	CHECK(file_read_process(getpid(), "status", long_text, sizeof(long_text)) > 100 &&
+	CHECK(proc_read(getpid(), "status", long_text, sizeof(long_text)) > 100 &&
 	      strstr(long_text, "Name:") == long_text);
-	CHECK(file_read_process(-1, "comm", text, sizeof(text)) == -ENOENT && !text[0]);
+	CHECK(proc_read(-1, "comm", text, sizeof(text)) == -ENOENT && !text[0]);
 }
 
 static void replacing(void)

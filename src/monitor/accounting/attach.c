@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "monitor/kernel/pins.h"
 
 #include "monitor/accounting/accounting.skel.h"
@@ -102,7 +103,7 @@ static int loader_head_fill(struct loader *loader, char *problem, size_t size)
 	head->kinds = kinds_signature();
 	head->mode = loader->probe.mode;
 	if (getrandom(&head->load, sizeof(head->load), 0) != sizeof(head->load))
-		head->load = pins_now_ns();
+		head->load = clock_boot_ns();
 	/* Last: who reads it finds the rest. */
 	__atomic_store_n(&head->magic, MONITOR_MAGIC, __ATOMIC_RELEASE);
 	return 0;
@@ -241,7 +242,7 @@ int loader_object_attach(struct loader *loader, const struct accounting *object,
 	if (result == 0) {
 		observed_write(loader);
 		loader_beat(loader);
-		loader->attached_ns = pins_now_ns();
+		loader->attached_ns = clock_boot_ns();
 	}
 	if (result == 0 && missing->lists)
 		result = pins_program(loader->directory, object->progs.stale_remove, problem, size);
@@ -260,7 +261,7 @@ void loader_beat(struct loader *loader)
 {
 	for (unsigned i = 0; i < MONITOR_HOOKS; i++)
 		if (loader->hook[i].link) {
-			loader->head->beat_ns = pins_now_ns();
+			loader->head->beat_ns = clock_boot_ns();
 			return;
 		}
 }

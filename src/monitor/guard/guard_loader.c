@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "monitor/guard/guard_loader_parts.h"
 #include "monitor/kernel/pins.h"
 #include "monitor/kernel/uverbs.h"
@@ -218,7 +219,7 @@ bool guard_loader_tend(struct guard_loader *loader, const struct probe_options *
 	__u32 wanted = __atomic_load_n(&head->wanted, __ATOMIC_ACQUIRE);
 	bool changed;
 
-	__atomic_store_n(&head->tended_ns, pins_now_ns(), __ATOMIC_RELAXED);
+	__atomic_store_n(&head->tended_ns, clock_boot_ns(), __ATOMIC_RELAXED);
 	if (loader->patience && --loader->patience == 0)
 		loader->tried = 0;
 	changed = ways_match(loader, options, GUARD_IOCTL | GUARD_COMPAT, wanted || head->ways);

@@ -18,6 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 #define CGROUPS_NAME "guard_tenants"
 #define TENDED_NS 10000000000ull /* the loader comes five times a second */
 
@@ -345,12 +347,9 @@ void monitor_guard_rules_set(const struct monitor_guard *guard, const struct gua
 
 bool monitor_guard_is_tended(const struct monitor_guard *guard)
 {
-	__u64 tended_ns = __atomic_load_n(&guard->head->tended_ns, __ATOMIC_RELAXED), now_ns;
-	struct timespec now;
+	__u64 tended_ns = __atomic_load_n(&guard->head->tended_ns, __ATOMIC_RELAXED);
 
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	now_ns = (__u64)now.tv_sec * 1000000000 + (__u64)now.tv_nsec;
-	return now_ns < tended_ns + TENDED_NS;
+	return clock_boot_ns() < tended_ns + TENDED_NS;
 }
 
 void monitor_guard_name_set(const struct monitor_guard *guard, __u32 slot, const char *tenant)

@@ -11,6 +11,7 @@
 
 #include "monitor/guard/excess.h"
 #include "monitor/guard/guard_loader_parts.h"
+#include "base/clock.h"
 #include "monitor/guard/tenancy.h"
 #include "monitor/kernel/pins.h"
 
@@ -168,7 +169,7 @@ static void stray_remove(void *closure, const void *record)
 /* When to look again, after so many times as long as the look took. */
 static __u64 rest_until_ns(__u64 begun_ns, unsigned times)
 {
-	__u64 now_ns = pins_now_ns();
+	__u64 now_ns = clock_boot_ns();
 
 	return now_ns + times * (now_ns - begun_ns);
 }
@@ -198,7 +199,7 @@ static void thread_forget(const struct guard_loader *loader, int commands, __u32
 static void threads_forget(struct guard_loader *loader)
 {
 	int commands = pins_open(loader->directory, "guard_commands");
-	__u64 begun_ns = pins_now_ns();
+	__u64 begun_ns = clock_boot_ns();
 	__u32 thread, before, *at = NULL;
 
 	while (commands >= 0 && !bpf_map_get_next_key(commands, at, &thread)) {
@@ -267,7 +268,7 @@ static void recount(struct guard_loader *loader)
 {
 	static struct afloat afloat[GUARD_TENANTS];
 	struct strays strays = { loader, pins_open(loader->directory, "guard_charges") };
-	__u64 begun_ns = pins_now_ns();
+	__u64 begun_ns = clock_boot_ns();
 	bool complete, ownerless;
 
 	if (strays.charges < 0)
@@ -314,7 +315,7 @@ static bool recount_is_due(const struct guard_loader *loader)
 	return loader->head->epoch != loader->epoch ||
 	       loader->monitor->seeded_ns != loader->seeded_ns ||
 	       guard_misses(loader) != loader->misses ||
-	       (pins_now_ns() > loader->rest_ns &&
+	       (clock_boot_ns() > loader->rest_ns &&
 		(loader->head->incomplete || floats_any(loader)));
 }
 
@@ -324,6 +325,6 @@ void guard_recount_tend(struct guard_loader *loader)
 		excess_tend(loader);
 	if (loader->head->armed && recount_is_due(loader))
 		recount(loader);
-	else if (threads_are_crowded(loader) && pins_now_ns() > loader->threads_rest_ns)
+	else if (threads_are_crowded(loader) && clock_boot_ns() > loader->threads_rest_ns)
 		threads_forget(loader);
 }

@@ -38,14 +38,6 @@ int pins_fail(int error, char *problem, size_t size, const char *format, ...)
 	return error;
 }
 
-__u64 pins_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (__u64)now.tv_sec * 1000000000 + (__u64)now.tv_nsec;
-}
-
 /* ---- libbpf's complaints */
 
 static char complaint[COMPLAINT]; /* the first of a call */

@@ -31,7 +31,6 @@ int pins_fail(int error, char *problem, size_t size, const char *format, ...)
 void pins_listen(void);
 
 /* CLOCK_BOOTTIME, as the programs have it. */
-__u64 pins_now_ns(void);
 
 bool pins_is_bpf(const char *path);
 void pins_path(const char *directory, const char *kind, const char *name, char ret[PATH_MAX]);

@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "monitor/polling/files.h"
 #include "monitor/polling/netlink.h"
 #include "monitor/polling/process.h"
@@ -293,14 +294,6 @@ static void objects_place(struct polling *polling, const struct netlink_object *
 	polling->known_count = placed;
 }
 
-static __u64 nanoseconds_since_boot(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (__u64)now.tv_sec * 1000000000 + (__u64)now.tv_nsec;
-}
-
 int polling_update(struct polling *polling, struct netlink_object *objects, size_t count,
 		   __u64 observed)
 {
@@ -320,7 +313,7 @@ int polling_update(struct polling *polling, struct netlink_object *objects, size
 	__atomic_store_n(&head->observed, observed, __ATOMIC_RELAXED);
 	if (!head->seeded_ns)
 		head->seeded = polling->known_count;
-	__atomic_store_n(&head->beat_ns, nanoseconds_since_boot(), __ATOMIC_RELAXED);
+	__atomic_store_n(&head->beat_ns, clock_boot_ns(), __ATOMIC_RELAXED);
 	__atomic_store_n(&head->seeded_ns, head->beat_ns, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -362,7 +355,7 @@ static void polling_head_fill(struct monitor_head *head)
 	head->kinds = kinds_signature();
 	head->mode = MONITOR_NETLINK;
 	if (getrandom(&head->load, sizeof(head->load), GRND_NONBLOCK) != sizeof(head->load))
-		head->load = nanoseconds_since_boot();
+		head->load = clock_boot_ns();
 }
 
 int polling_open(struct polling **ret_polling, const char *directory, char *problem, size_t size)

@@ -13,34 +13,23 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/proc.h"
 
 static bool process_read(__u32 pid, const char *name, char *text, size_t size)
 {
-	return file_read_process((pid_t)pid, name, text, size) > 0;
+	return proc_read((pid_t)pid, name, text, size) > 0;
 }
 
 /* When it started; *ret_ended: a zombie without threads, which holds no descriptors. */
 static bool process_start_read(__u32 pid, __u64 *ret_ns, bool *ret_ended)
 {
-	char text[1024], *at;
-	unsigned long long threads = 0, ticks = 0;
-	char state;
+	struct proc_stat stat;
 
-	if (!process_read(pid, "stat", text, sizeof(text)))
+	if (proc_stat_read((pid_t)pid, &stat) < 0)
 		return false;
-	at = strrchr(text, ')'); /* the name before it may hold anything */
-	if (!at || at[1] != ' ')
-		return false;
-	state = at[2];
-	at += 3;
-	for (unsigned field = 4; field <= 22; field++) {
-		ticks = strtoull(at, &at, 10);
-		if (field == 20)
-			threads = ticks;
-	}
-	*ret_ns = ticks * (1000000000 / (__u64)sysconf(_SC_CLK_TCK));
-	*ret_ended = (state == 'Z' || state == 'X') && threads <= 1;
-	return *at == ' ';
+	*ret_ns = stat.start * proc_tick_ns();
+	*ret_ended = proc_stat_has_ended(&stat);
+	return true;
 }
 
 static __u32 process_status_number(const char *text, const char *label, __u32 otherwise)

@@ -14,8 +14,9 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 enum { STALE_SECONDS = 5 };
 
@@ -157,11 +158,8 @@ bool monitor_reader_is_current(const struct monitor_reader *reader, const char *
 bool monitor_reader_is_stale(const struct monitor_reader *reader)
 {
 	__u64 beat = __atomic_load_n(&reader->head->beat_ns, __ATOMIC_RELAXED);
-	struct timespec now;
 
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return beat && beat + STALE_SECONDS * 1000000000ull <
-			       (__u64)now.tv_sec * 1000000000 + (__u64)now.tv_nsec;
+	return beat && beat + STALE_SECONDS * 1000000000ull < clock_boot_ns();
 }
 
 __u64 monitor_reader_observed(const struct monitor_reader *reader)

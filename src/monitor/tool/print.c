@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/proc.h"
 #include "monitor/kernel/uverbs.h"
 #include "output/form.h"
 #include "output/memory.h"
@@ -154,7 +155,7 @@ static char *cgroup_name(__u64 number)
 static void command_now(const struct monitor_row *row, char ret[MONITOR_COMMAND])
 {
 	if (row->exited || !row->pid ||
-	    file_read_process((pid_t)row->pid, "comm", ret, MONITOR_COMMAND) <= 0)
+	    proc_read((pid_t)row->pid, "comm", ret, MONITOR_COMMAND) <= 0)
 		snprintf(ret, MONITOR_COMMAND, "%s", row->command);
 	else
 		ret[strcspn(ret, "\n")] = '\0';

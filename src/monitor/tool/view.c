@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
+
 const char *const view_by_names[VIEW_BYS] = { "process", "cgroup", "device" };
 
 struct view *view_new(enum view_by by)
@@ -101,10 +103,7 @@ static int line_compare(const void *a, const void *b)
 
 static double view_seconds(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	return (double)clock_now_ns() / 1e9;
 }
 
 static void view_rates(struct view *view)
