@@ -20,7 +20,8 @@ fail() {
 # whole; cli sees the tables of the policy, too)
 declare -A may=([base]="" [terms]="" [output]="" [proto]="terms" [ledger]="terms proto"
 	[intercept]="terms ledger" [monitor]="terms output" [policy]="terms"
-	[collector]="terms ledger proto policy monitor" [cli]="terms proto policy output")
+	[collector]="terms ledger proto policy monitor" [cli]="terms proto policy output"
+	[client]="terms proto")
 declare -A sees=([collector/monitor]="\(reader/\(reader\|rows\)\|guard/guard_\(maps\|rows\)\)"
 	[collector/policy]="policy" [cli/policy]="\(policy\|keys\|conditions\)")
 # Headers of the kernel's interface to users, and the one file that may include each of them: the
@@ -86,7 +87,7 @@ for part in "${!may_in[@]}"; do
 done
 
 # ---- each header compiles alone, each file says its licence
-for header in src/*/*.h src/*/*/*.h tests/*.h tests/*/*.h tests/*/*/*.h; do
+for header in include/*/*.h src/*/*.h src/*/*/*.h tests/*.h tests/*/*.h tests/*/*/*.h; do
 	echo "#include \"$source/$header\"" >"$work/alone.c"
 	case $header in
 	*.bpf.h)
@@ -160,7 +161,7 @@ bool policy_meets_house_gid(const void *field, const struct policy_facts *facts)
 	return ids_have(field, facts->subject->gid);
 }
 END
-mapfile -t sources < <(find "$work/rows" -name '*.c' ! -path '*/intercept/*' ! -path '*/collector/*' \
+mapfile -t sources < <(find "$work/rows" -name '*.c' ! -path '*/intercept/*' ! -path '*/collector/*' ! -path '*/client/*' \
 	! -path '*/monitor/*')
 mapfile -t below < <(printf '%s\n' "${sources[@]}" | grep -v '/cli/\|/output/')
 gcc -std=gnu11 -D_GNU_SOURCE -Wall -Werror -I"$work/rows" -Itests -o "$work/policy_rows" \

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Components are built alone, and programs of others are built with what is installed.
+# usage: tests/components.sh [--list | --only CASE]
+# shellcheck disable=SC2317 # functions that check calls
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/lib.sh"
+sources=${SOURCE_DIRECTORY:-$here/..}
+
+# pkg-config finds nothing here, and clang is not looked for.
+configures_alone() {
+	PKG_CONFIG_LIBDIR=/nonexistent PKG_CONFIG_PATH='' cmake -S "$sources" -B "$work/library" -DCLANG=NOTFOUND \
+		-DBPFTOOL=NOTFOUND -DRDMA_INTERCEPT_{COLLECTOR,MONITOR,CLI,CLIENT}=OFF >"$work/summary" 2>&1
+}
+library_alone() {
+	check "the library is configured without other packages" configures_alone
+	check "the summary has what is built" grep -q 'RDMA_INTERCEPT_LIBRARY: ON' "$work/summary"
+	check "and what is not" grep -q 'RDMA_INTERCEPT_TESTS: OFF' "$work/summary"
+	check "it builds" make -s -C "$work/library" -j2
+	check "the library is there" test -f "$work/library/librdma_intercept.so"
+	check "the collector is not" test ! -e "$work/library/collector_server"
+}
+
+fails_with() { # TEXT ARGUMENT...
+	! "$work/usage" "${@:2}" >"$work/out" 2>&1 && grep -q "$1" "$work/out"
+}
+prints() { # LINE ARGUMENT...
+	"$work/usage" "${@:2}" | grep -qx "$1"
+}
+
+client() {
+	local headers library
+	DESTDIR=$work/root cmake --install "$build" >/dev/null
+	headers=$(dirname "$(dirname "$(find "$work/root" -name client.h)")")
+	library=$(dirname "$(find "$work/root" -name librdma_intercept_client.so)")
+	check "pkg-config knows it" env PKG_CONFIG_PATH="$library/pkgconfig" pkg-config --exists rdma_intercept_client
+	check "the example builds" gcc -Wall -Wextra -Werror -o "$work/usage" "$sources/examples/usage.c" \
+		-I"$headers" -L"$library" "$(PKG_CONFIG_PATH=$library/pkgconfig pkg-config --libs-only-l rdma_intercept_client | xargs)"
+	export LD_LIBRARY_PATH=$library RDMA_COLLECTOR_SOCKET=$work/socket
+	check "without a collector it says so" fails_with "$work/socket"
+	printf '[tenant web]\nmatch = uid=4000000000\nqp = 7\n' >"$work/policy"
+	RDMA_INTERCEPT_POLICY=$work/policy RDMA_COLLECTOR_STATE=$work/state background "$build/collector_server" &
+	workers+=($!)
+	check "a collector starts" eventually test -S "$work/socket"
+	check "it reads the limit" eventually prints 'web: 0 of 7' qp
+	check "a kind without a limit" prints 'web: 0' mr
+	check "a kind that does not exist" fails_with 'unknown kind' house
+}
+
+run_cases "library_alone client" "$@"
