@@ -565,7 +565,11 @@ processes() {
 	check "show process: one" exits 0 show process "$pid"
 	check "show process: what it holds" grep -qE '^ +qp +4 ' "$work/out"
 	check "show process: where" grep -qE "^$device +qp +4 " "$work/out"
+	check "show process: the types of its QPs" grep -qE "^$device +qp_types +RC +4$" "$work/out"
+	check "show process: their states" grep -qE "^$device +qp_states +RESET +4$" "$work/out"
 	check "show process: one as JSON" answers show process "$pid"
+	check "show process: types as JSON" says out '"qp_types":{"RC":4,"UC":0,'
+	check "show process: counters as JSON" says out '"completion_events":{"received":0,'
 	check "show kind: who" exits 0 show kind qp
 	check "show kind: the tenant" grep -qE '^ours +enforce +1 +4 +4 +4 +4 +5 +1 +!!$' "$work/out"
 	check "show kind: the process" grep -qE "^ *$pid +test_shm_versio .* ours +enforce +4 " "$work/out"
@@ -585,6 +589,34 @@ processes() {
 	check "explain: as JSON" answers explain "$pid-1"
 	check "completion of processes" completes 'explain ' "$pid"
 	worker_end one quit
+}
+
+# Without a collector, what processes count in their shared file is shown.
+embedded_file() {
+	fresh
+	worker_start alone RDMA_INTERCEPT_TRANSPORT=embedded RDMA_INTERCEPT_LIMITS=host:qp=9
+	for _ in 1 2 3; do
+		check "a QP" ask alone qp ok
+	done
+	pid=${pid_alone:?}
+	check "status" exits 0 status
+	check "status: which file" grep -qE "^shared file +$shm\$" "$work/out"
+	check "status: no collector" grep -qE "^no collector at +$work/socket\$" "$work/out"
+	check "status: the process" grep -qE "^ *$pid +test_shm_versio " "$work/out"
+	check "status: the host's limit" grep -qE ' 3/9' "$work/out"
+	check "status as JSON" answers status
+	check "show process" exits 0 show process
+	check "show process: a line" grep -qE "^ *$pid +test_shm_versio +$(id -u) " "$work/out"
+	check "show process: one" exits 0 show process "$pid"
+	check "show process: where" grep -qE "^$device +qp +3 " "$work/out"
+	check "show process: types" grep -qE "^$device +qp_types +RC +3\$" "$work/out"
+	check "show process: as JSON" answers show process "$pid"
+	check "show device" exits 0 show device "$device"
+	check "show kind" exits 0 show kind qp
+	check "tenants need a collector" complains 3 "no collector at $work/socket" show tenant
+	check "--socket asks only there" complains 3 "no collector at $work/other" -s "$work/other" status
+	worker_end alone quit
+	fresh
 }
 
 follow_events() {
@@ -827,7 +859,7 @@ json_reference() {
 	done <"$work/fields"
 }
 
-cases="usage_errors help_and_version no_collector check_policy doctor run_programs
+cases="usage_errors help_and_version no_collector embedded_file check_policy doctor run_programs
 	output_and_escapes completion"
 if [ -x "$collector" ]; then
 	cases+=" status_and_show explain_and_run changes reloading processes follow_events

@@ -20,10 +20,10 @@ fail() {
 # whole; cli sees the tables of the policy, too)
 declare -A may=([base]="" [terms]="" [output]="" [proto]="terms" [ledger]="terms proto"
 	[intercept]="terms ledger" [monitor]="terms output" [policy]="terms"
-	[collector]="terms ledger proto policy monitor" [cli]="terms proto policy output"
+	[collector]="terms ledger proto policy monitor" [cli]="terms proto ledger policy output"
 	[client]="terms proto")
 declare -A sees=([collector/monitor]="\(reader/\(reader\|rows\)\|guard/guard_\(maps\|rows\)\)"
-	[collector/policy]="policy" [cli/policy]="\(policy\|keys\|conditions\)")
+	[collector/policy]="policy" [cli/ledger]="view" [cli/policy]="\(policy\|keys\|conditions\)")
 # Headers of the kernel's interface to users, and the one file that may include each of them: the
 # table of the kernel's objects and commands is made from them, and so is the question for its list.
 declare -A knows=([src/monitor/kernel/uverbs.h]="ib_user_ioctl_cmds ib_user_ioctl_verbs ib_user_verbs rdma_user_ioctl_cmds"

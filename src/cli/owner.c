@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/collector.h"
+#include "cli/embedded.h"
 #include "cli/vocabulary.h"
 
 /* ---- forms and columns */
@@ -222,15 +223,31 @@ static int owner_row_take(const void *row, void *closure)
 	return 0;
 }
 
+static const struct proto_choose everything;
+
+static void owners_clear(struct owners *owners)
+{
+	for (int scope = 0; scope < OWNER_SCOPES; scope++)
+		owners->in_total[scope] = owners->on_devices[scope] =
+			(struct list){ .size = sizeof(struct owner) };
+}
+
 int owners_ask(const struct cli *cli, enum message type, const struct proto_choose *choose,
 	       struct owners *ret_owners)
 {
-	static const struct proto_choose everything;
-
-	for (int scope = 0; scope < OWNER_SCOPES; scope++)
-		ret_owners->in_total[scope] = ret_owners->on_devices[scope] =
-			(struct list){ .size = sizeof(struct owner) };
+	owners_clear(ret_owners);
 	return collector_rows(cli, type, choose ? choose : &everything, owner_row_take, ret_owners);
+}
+
+int owners_ask_anywhere(const struct cli *cli, enum message type,
+			const struct proto_choose *choose, struct owners *ret_owners)
+{
+	char path[EMBEDDED_PATH];
+
+	if (!embedded_is_used(cli, path))
+		return owners_ask(cli, type, choose, ret_owners);
+	owners_clear(ret_owners);
+	return embedded_rows(cli, choose ? choose : &everything, owner_row_take, ret_owners);
 }
 
 void owners_free(struct owners *owners)

@@ -51,6 +51,9 @@ struct owners {
  * was taken. */
 int owners_ask(const struct cli *cli, enum message type, const struct proto_choose *choose,
 	       struct owners *ret_owners);
+/* The same, or from the embedded ledger if no collector runs; that has no tenants. */
+int owners_ask_anywhere(const struct cli *cli, enum message type,
+			const struct proto_choose *choose, struct owners *ret_owners);
 void owners_free(struct owners *owners);
 
 /* One line for each owner: the columns, and one more for each kind that matters to any. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/collector.h"
+#include "cli/details.h"
 #include "cli/owner.h"
 
 /* How the owners of one scope are asked for and shown. */
@@ -14,6 +15,8 @@ struct view {
 	enum message type;
 	const char *one, *many; /* keys of the document; the first is also a word for people */
 	const struct column *columns;
+	int (*ask)(const struct cli *cli, enum message type, const struct proto_choose *choose,
+		   struct owners *ret_owners);
 };
 
 static const struct view tenants = {
@@ -22,6 +25,7 @@ static const struct view tenants = {
 	.one = "tenant",
 	.many = "tenants",
 	.columns = tenant_columns,
+	.ask = owners_ask,
 };
 
 static const struct view processes = {
@@ -30,6 +34,7 @@ static const struct view processes = {
 	.one = "process",
 	.many = "processes",
 	.columns = process_columns,
+	.ask = owners_ask_anywhere,
 };
 
 static int unknown(const struct cli *cli, const char *what)
@@ -52,7 +57,7 @@ static int show_all(const struct cli *cli, const struct view *view)
 {
 	struct owners owners;
 	struct page page;
-	int result = owners_ask(cli, view->type, NULL, &owners);
+	int result = view->ask(cli, view->type, NULL, &owners);
 
 	if (!result) {
 		cli_page_begin(&page, cli);
@@ -69,7 +74,7 @@ static int show_one(const struct cli *cli, const struct view *view,
 	struct owners owners;
 	const struct list *found = &owners.in_total[view->scope];
 	struct page page;
-	int result = owners_ask(cli, view->type, choose, &owners);
+	int result = view->ask(cli, view->type, choose, &owners);
 
 	if (!result && !found->count)
 		result = unknown(cli, view->one);
@@ -77,7 +82,10 @@ static int show_one(const struct cli *cli, const struct view *view,
 		cli_page_begin(&page, cli);
 		owner_show(&page, view->one, view->columns, found->row,
 			   &owners.on_devices[view->scope]);
-		result = page_end(&page);
+		if (choose->pid)
+			result = details_show(cli, &page, choose->pid);
+		if (!result)
+			result = page_end(&page);
 	}
 	owners_free(&owners);
 	return result;
@@ -113,7 +121,7 @@ static int show_devices(const struct cli *cli)
 {
 	struct owners owners;
 	struct page page;
-	int result = owners_ask(cli, MESSAGE_GET_STATS, NULL, &owners);
+	int result = owners_ask_anywhere(cli, MESSAGE_GET_STATS, NULL, &owners);
 
 	if (!result) {
 		cli_page_begin(&page, cli);
@@ -129,12 +137,12 @@ static int show_device(const struct cli *cli, const struct proto_choose *choose)
 	struct owners owners, members = { 0 };
 	const struct list *found = &owners.on_devices[ROW_HOST];
 	struct page page;
-	int result = owners_ask(cli, MESSAGE_GET_STATS, choose, &owners);
+	int result = owners_ask_anywhere(cli, MESSAGE_GET_STATS, choose, &owners);
 
 	if (!result && !found->count)
 		result = unknown(cli, "device");
 	if (!result)
-		result = owners_ask(cli, processes.type, choose, &members);
+		result = owners_ask_anywhere(cli, processes.type, choose, &members);
 	if (!result) {
 		cli_page_begin(&page, cli);
 		owner_show(&page, "device", device_columns, found->row, NULL);
@@ -189,7 +197,7 @@ static int show_holders(const struct cli *cli, const char *name)
 		return cli_fail(cli, CLI_WRONG, "there is no kind '%s'; see %s show kind", name,
 				CLI_NAME);
 	for (int i = 0; !result && i < VIEWS; i++)
-		result = owners_ask(cli, views[i]->type, NULL, &owners[i]);
+		result = owners_ask_anywhere(cli, views[i]->type, NULL, &owners[i]);
 	if (!result) {
 		cli_page_begin(&page, cli);
 		page_record(&page, "kind", kind_columns, &kind_rows[kind]);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/collector.h"
+#include "cli/embedded.h"
 #include "cli/owner.h"
 
 struct collector {
@@ -99,14 +100,52 @@ static const struct column collector_columns[] = {
 	COLUMNS_END,
 };
 
+/* Without a collector: what processes of this user count in their shared file. */
+struct embedded {
+	char path[EMBEDDED_PATH];
+	char socket[PROTO_PATH];
+};
+
+static const struct column embedded_columns[] = {
+	COLUMN(struct embedded, path, "file", "shared file", form_text),
+	COLUMN(struct embedded, socket, "no_collector_at", "no collector at", form_text),
+	COLUMNS_END,
+};
+
+static int status_embedded(const struct cli *cli, struct embedded *embedded)
+{
+	struct owners owners;
+	struct page page;
+	int result = collector_path(cli, embedded->socket);
+
+	if (result)
+		return result;
+	result = owners_ask_anywhere(cli, MESSAGE_GET_STATS, NULL, &owners);
+	if (!result) {
+		cli_page_begin(&page, cli);
+		page_record(&page, "embedded", embedded_columns, embedded);
+		owners_show(&page, "processes", process_columns, &owners.in_total[ROW_PROCESS]);
+		owners_show(&page, NULL, host_columns, &owners.in_total[ROW_HOST]);
+		if (owners.in_total[ROW_HOST].count)
+			page_json(&page, "host",
+				  table_json_record(host_columns, owners.in_total[ROW_HOST].row));
+		result = page_end(&page);
+	}
+	owners_free(&owners);
+	return result;
+}
+
 int command_status(const struct cli *cli)
 {
+	struct embedded embedded;
 	const struct list *host;
 	struct collector collector;
 	struct owners owners;
 	struct page page;
 	int result = cli_operands(cli, 0, 0);
 
+	if (!result && embedded_is_used(cli, embedded.path))
+		return status_embedded(cli, &embedded);
 	if (!result)
 		result = collector_path(cli, collector.socket);
 	if (!result)

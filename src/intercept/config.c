@@ -9,6 +9,8 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "ledger/shmfile.h"
+
 /* Defaults of the documented limits, in force when their control is on. */
 enum {
 	DEFAULT_PROCESS_QP = 100,
@@ -335,17 +337,6 @@ static void draft_settle(struct draft *draft)
 	}
 }
 
-/* One file per user, and the documented name for root's and for one that is
- * meant to be shared. */
-static void default_shm_name(struct config *config)
-{
-	if (geteuid() == 0 || config->shm_mode & 066)
-		strcpy(config->shm_name, "rdma_intercept_shm");
-	else
-		snprintf(config->shm_name, sizeof(config->shm_name), "rdma_intercept_shm.%u",
-			 (unsigned)geteuid());
-}
-
 void config_read(struct config *config, config_lookup *lookup)
 {
 	struct draft draft = {
@@ -371,6 +362,6 @@ void config_read(struct config *config, config_lookup *lookup)
 	}
 	config->socket = lookup(CONFIG_SOCKET);
 	if (!config->shm_name[0])
-		default_shm_name(config);
+		shmfile_default_name(config->shm_mode & 066, config->shm_name);
 	draft_settle(&draft);
 }

@@ -18,7 +18,7 @@
 
 #include "terms/kinds.h"
 #include "ledger/ledger.h"
-#include "ledger/tallies.h"
+#include "terms/tallies.h"
 
 #define LAYOUT_MAGIC 0x6c616d6472746e69u /* "intrdmal" */
 

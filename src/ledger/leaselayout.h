@@ -21,7 +21,7 @@
 
 #include "terms/kinds.h"
 #include "ledger/ledger.h"
-#include "ledger/tallies.h"
+#include "terms/tallies.h"
 
 #define USAGE_MAGIC 0x6567617375616d64u	 /* "dmausage" */
 #define LEASES_MAGIC 0x7365736165616d64u /* "dmaeases" */

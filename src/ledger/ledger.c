@@ -10,10 +10,8 @@
 #include <string.h>
 
 #include "ledger/backing.h"
-#include "ledger/tallies.h"
+#include "terms/tallies.h"
 
-const char *const qp_type_names[QP_TYPES] = { "RC", "UC", "UD", "XRC", "RAW", "DRIVER" };
-const char *const qp_state_names[QP_STATES] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
 
 void ledger_limits_clear(struct ledger_limits *limits)
 {
@@ -240,12 +238,12 @@ void ledger_qp_moves(struct ledger *ledger, unsigned device, int from_state, int
 	gauge_down(row->qp_port, from_port);
 }
 
-void ledger_count(struct ledger *ledger, enum ledger_counter counter, uint64_t amount)
+void ledger_count(struct ledger *ledger, enum tally_counter counter, uint64_t amount)
 {
 	__atomic_fetch_add(&ledger->tallies->counter[counter], amount, __ATOMIC_RELAXED);
 }
 
-void ledger_count_max(struct ledger *ledger, enum ledger_counter counter, uint64_t value)
+void ledger_count_max(struct ledger *ledger, enum tally_counter counter, uint64_t value)
 {
 	uint64_t *word = &ledger->tallies->counter[counter];
 	uint64_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
@@ -257,8 +255,8 @@ void ledger_count_max(struct ledger *ledger, enum ledger_counter counter, uint64
 
 void ledger_count_cm_event(struct ledger *ledger, unsigned event)
 {
-	if (event >= LEDGER_CM_EVENTS)
-		event = LEDGER_CM_EVENTS - 1;
+	if (event >= CM_EVENTS)
+		event = CM_EVENTS - 1;
 	__atomic_fetch_add(&ledger->tallies->cm_event[event], 1, __ATOMIC_RELAXED);
 }
 

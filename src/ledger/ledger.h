@@ -20,34 +20,17 @@
 #include "base/log.h"
 #include "terms/size.h"
 #include "terms/kinds.h"
+#include "terms/tallies.h"
 #include "terms/terms.h"
 
 enum {
 	LEDGER_NAMELESS = 0,
 	LEDGER_SOCKET_PATH = 108,
-	LEDGER_CM_EVENTS = 24,
 	LEDGER_REFUSED = 1,
 	LEDGER_UNANSWERED = 2, /* beyond the lease, and no collector answers */
 	LEDGER_TOLERATED = 3,  /* taken, although it is over a limit: one that is not enforced */
 	LEDGER_LATER = 4,      /* a collector is there, and cannot be joined at the moment */
 	LEDGER_ALONE = 5,      /* joined, but the process counts in memory of its own */
-};
-
-enum qp_type { QP_RC, QP_UC, QP_UD, QP_XRC, QP_RAW, QP_DRIVER, QP_TYPES };
-enum qp_state { QP_RESET, QP_INIT, QP_RTR, QP_RTS, QP_SQD, QP_SQE, QP_ERR, QP_STATES };
-enum { QP_NO_PORT, QP_PORTS = 8 }; /* ports past the last are counted in the last */
-
-extern const char *const qp_type_names[QP_TYPES];
-extern const char *const qp_state_names[QP_STATES];
-
-/* Event counters of a process, that limit nothing. */
-enum ledger_counter {
-	COUNTER_CQ_EVENTS,     /* completion events taken from channels */
-	COUNTER_CQ_ACKS,       /* of these, acknowledged */
-	COUNTER_CQ_GAPS,       /* times between two events that were measured, and */
-	COUNTER_CQ_GAP_NS,     /* their sum, */
-	COUNTER_CQ_GAP_MAX_NS, /* and the longest */
-	LEDGER_COUNTERS
 };
 
 struct ledger_limits {
@@ -223,8 +206,8 @@ void ledger_qp_vanishes(struct ledger *ledger, unsigned device, int type, int st
 void ledger_qp_moves(struct ledger *ledger, unsigned device, int from_state, int to_state,
 		     int from_port, int to_port);
 
-void ledger_count(struct ledger *ledger, enum ledger_counter counter, uint64_t amount);
-void ledger_count_max(struct ledger *ledger, enum ledger_counter counter, uint64_t value);
+void ledger_count(struct ledger *ledger, enum tally_counter counter, uint64_t amount);
+void ledger_count_max(struct ledger *ledger, enum tally_counter counter, uint64_t value);
 void ledger_count_cm_event(struct ledger *ledger, unsigned event);
 void ledger_count_refused(struct ledger *ledger, enum kind kind, bool tolerated);
 

@@ -265,6 +265,15 @@ static int shmfile_create_free(struct shmfile *file, const struct ledger_options
 	return -EPERM;
 }
 
+const char *shmfile_default_name(bool shared, char ret_name[SHMFILE_NAME])
+{
+	if (geteuid() == 0 || shared)
+		strcpy(ret_name, "rdma_intercept_shm");
+	else
+		snprintf(ret_name, SHMFILE_NAME, "rdma_intercept_shm.%u", (unsigned)geteuid());
+	return ret_name;
+}
+
 int shmfile_open(struct shmfile *file, const struct ledger_options *options,
 		 char problem[LEDGER_PROBLEM])
 {

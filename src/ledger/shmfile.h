@@ -21,6 +21,11 @@ struct shmfile {
 /* How many names are tried: NAME, NAME.1... Everybody may make files in that directory. */
 enum { SHMFILE_NAMES = 8 };
 
+/* One file for each user, and the documented name for root's and for one that is meant to be
+ * shared. Returns the name. */
+enum { SHMFILE_NAME = 40 };
+const char *shmfile_default_name(bool shared, char ret_name[SHMFILE_NAME]);
+
 /*
  * The first of the names that has a file of our user's (or of anybody's who shares it), or a
  * new file under the first name that nobody took. -errno and a sentence in problem when there is

@@ -2,6 +2,7 @@
 /* The observer's side of the embedded ledger; see view.h. */
 #include "ledger/view.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "ledger/identity.h"
@@ -10,8 +11,13 @@
 
 int ledger_view_open(struct ledger_view *view, const char *name, char problem[LEDGER_PROBLEM])
 {
+	char usual[SHMFILE_NAME];
 	struct shmfile file;
-	int result = shmfile_observe(&file, name, problem);
+	int result;
+
+	name = name ? name : shmfile_default_name(false, usual);
+	snprintf(view->name, sizeof(view->name), "%s", name + (name[0] == '/'));
+	result = shmfile_observe(&file, view->name, problem);
 
 	if (result < 0)
 		return result;
@@ -78,4 +84,26 @@ uint64_t ledger_view_used(const struct ledger_view *view, int device, enum kind 
 				used += ledger_view_held(slot, (unsigned)row, kind);
 	}
 	return used;
+}
+
+const char *ledger_view_device_name(const struct ledger_view *view, unsigned device)
+{
+	return device == LEDGER_NAMELESS ? "-" : view->header->device[device].name;
+}
+
+uint64_t ledger_view_limit(const struct ledger_view *view, int device, enum kind kind)
+{
+	const uint64_t *limit = device < 0 ? view->header->limit : view->header->device[device].limit;
+
+	return __atomic_load_n(&limit[kind], __ATOMIC_RELAXED);
+}
+
+const struct tallies *ledger_view_tallies(const struct layout_slot *slot)
+{
+	return &slot->tallies;
+}
+
+const struct gauges *ledger_view_gauges(const struct layout_slot *slot, unsigned device)
+{
+	return &slot->device[device].gauges;
 }

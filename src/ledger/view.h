@@ -12,11 +12,15 @@
 struct layout_header;
 struct layout_slot;
 
+enum { LEDGER_VIEW_NAME = 256 };
+
 struct ledger_view {
 	struct layout_header *header;
 	uint64_t view;
+	char name[LEDGER_VIEW_NAME]; /* of the file below /dev/shm, without the number of a second one */
 };
 
+/* name: below /dev/shm; NULL for that of our user. -errno, with a sentence in problem. */
 int ledger_view_open(struct ledger_view *view, const char *name, char problem[LEDGER_PROBLEM]);
 void ledger_view_close(struct ledger_view *view);
 
@@ -32,5 +36,13 @@ const struct layout_slot *ledger_view_seat(const struct ledger_view *view, unsig
 /* What one process holds on one device. */
 uint64_t ledger_view_held(const struct layout_slot *slot, unsigned device, enum kind kind);
 unsigned ledger_view_seats(const struct ledger_view *view);
+
+/* The name of a device, "" if the number is free; "-" for objects of no known device. */
+const char *ledger_view_device_name(const struct ledger_view *view, unsigned device);
+/* The limit of all processes together: on the device, or in total with device -1. */
+uint64_t ledger_view_limit(const struct ledger_view *view, int device, enum kind kind);
+/* What a process tells about itself. */
+const struct tallies *ledger_view_tallies(const struct layout_slot *slot);
+const struct gauges *ledger_view_gauges(const struct layout_slot *slot, unsigned device);
 
 #endif

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "terms/kinds.h"
+#include "terms/tallies.h"
 #include "terms/terms.h"
 
 #define PROTO_MAGIC 0x414d4452u /* "RDMA" */
@@ -167,6 +168,16 @@ struct proto_row {
 	int64_t drift[KIND_COUNT];	    /* in total: kernel less used, where that lasts */
 };
 
+/* Of a registered process: with the device "" its counters, with a device gauges of its queue
+ * pairs there. */
+struct proto_details {
+	int32_t pid;
+	uint32_t unused;
+	char device[NAME_SIZE];
+	struct tallies tallies;
+	struct gauges gauges;
+};
+
 struct proto_status {
 	int32_t pid;
 	uint32_t uid;
@@ -305,6 +316,7 @@ PROTO_SIZE(grow_request, 28 + NAME_SIZE + (4 + 8 + 8) * COST_KINDS + 8 * KIND_CO
 PROTO_SIZE(grow_reply, 56);
 PROTO_SIZE(choose, 8 + 2 * NAME_SIZE);
 PROTO_SIZE(row, 24 + 3 * NAME_SIZE + 8 * 8 * KIND_COUNT);
+PROTO_SIZE(details, 8 + NAME_SIZE + sizeof(struct tallies) + sizeof(struct gauges));
 PROTO_SIZE(status, 32 + NAME_SIZE + 256 + PROTO_TEXT / 2 + PROTO_MONITOR_WAY + 256 + 40);
 PROTO_SIZE(change, 2 * NAME_SIZE + PROTO_TEXT);
 PROTO_SIZE(event, 80 + 2 * NAME_SIZE + 256);

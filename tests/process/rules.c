@@ -242,9 +242,9 @@ static void qp_gauges(const char *argument)
 	ibv_destroy_qp(uc);
 	ibv_destroy_qp(raw);
 	for (unsigned i = 0; i < QP_TYPES; i++)
-		CHECK(row->gauges.qp_type[i] == 0, "%s", qp_type_names[i]);
+		CHECK(row->gauges.qp_type[i] == 0, "type %u", i);
 	for (unsigned i = 0; i < QP_STATES; i++)
-		CHECK(row->gauges.qp_state[i] == 0, "%s", qp_state_names[i]);
+		CHECK(row->gauges.qp_state[i] == 0, "state %u", i);
 	for (unsigned i = 0; i < QP_PORTS; i++)
 		CHECK(row->gauges.qp_port[i] == 0, "port %u", i);
 	fixture_close(&fixture);
