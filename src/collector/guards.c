@@ -12,6 +12,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "base/cgroup.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "collector/guard_parts.h"
@@ -21,8 +22,6 @@
 #define CGROUPS_VARIABLE "RDMA_COLLECTOR_CGROUPS"
 #define LSM_VARIABLE "RDMA_COLLECTOR_LSM"
 
-#define CGROUPS "/sys/fs/cgroup"
-#define CGROUPS_HYBRID "/sys/fs/cgroup/unified"
 #define LSM "/sys/kernel/security/lsm"
 
 /* What is shown is as old as this at most. */
@@ -41,11 +40,7 @@ static const char *guards_path(const char *variable, const char *usual)
 
 const char *guards_hierarchy(void)
 {
-	struct statfs where;
-
-	if (!statfs(CGROUPS, &where) && where.f_type == CGROUP2_SUPER_MAGIC)
-		return guards_path(CGROUPS_VARIABLE, CGROUPS);
-	return guards_path(CGROUPS_VARIABLE, CGROUPS_HYBRID);
+	return guards_path(CGROUPS_VARIABLE, cgroup_mount());
 }
 
 /* ---- tenants, as a list */

@@ -14,10 +14,10 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/cgroup.h"
 #include "base/file.h"
 #include "base/proc.h"
 
-#define CGROUPS "/sys/fs/cgroup"
 
 static bool directory_is_roots(int directory)
 {
@@ -57,23 +57,19 @@ void subject_rooted(const char *hierarchy, const char *cgroup, char ret_rooted[S
 /* Where the hierarchy is that a line NUMBER:CONTROLLERS:PATH is about. */
 static void cgroup_hierarchy_of(const char *controllers, char ret[PATH_MAX])
 {
-	struct statfs where;
-
 	if (strncmp(controllers, "name=", 5) == 0)
 		controllers += 5;
 	if (controllers[0])
-		snprintf(ret, PATH_MAX, CGROUPS "/%s", controllers);
-	else if (!statfs(CGROUPS, &where) && where.f_type == CGROUP2_SUPER_MAGIC)
-		snprintf(ret, PATH_MAX, CGROUPS);
+		snprintf(ret, PATH_MAX, CGROUP_MOUNT "/%s", controllers);
 	else
-		snprintf(ret, PATH_MAX, CGROUPS "/unified");
+		snprintf(ret, PATH_MAX, "%s", cgroup_mount());
 }
 
 /* The path in the unified hierarchy if that is used, otherwise the first of the others
  * that says more than "/". Lines are NUMBER:CONTROLLERS:PATH. */
 static void subject_cgroup_read(struct subject *subject, pid_t pid)
 {
-	char text[16384], hierarchy[PATH_MAX] = CGROUPS, *line, *rest = text;
+	char text[16384], hierarchy[PATH_MAX] = CGROUP_MOUNT, *line, *rest = text;
 
 	strcpy(subject->cgroup, "/");
 	subject->rooted[0] = '\0';

@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cgroup.h"
 #include "base/clock.h"
 #include "monitor/polling/files.h"
 #include "monitor/polling/netlink.h"
@@ -79,7 +80,7 @@ static void row_start(struct polling *polling, __u32 number, const struct proces
 		polling->top = number + 1;
 	process_command(process->pid, command, sizeof(command));
 	row->start_ns = process->start_ns;
-	row->cgroup = process->pid ? process_cgroup(process->pid) : 0;
+	row->cgroup = process->pid ? cgroup_of_process((pid_t)process->pid) : 0;
 	row->live = 0;
 	row->pid = process->pid;
 	row->nth = nth;

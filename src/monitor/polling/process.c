@@ -3,13 +3,10 @@
 #include "monitor/polling/process.h"
 
 #include <errno.h>
-#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -63,35 +60,6 @@ bool process_has_ended(__u32 pid, __u64 start_ns)
 	if (!start_ns || !process_start_read(pid, &start, &ended))
 		return false;
 	return ended || start != start_ns;
-}
-
-/* The inode of its group in the second version's hierarchy; 0 where that cannot be told. */
-__u64 process_cgroup(__u32 pid)
-{
-	static const char *const mounts[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
-	char text[8192], path[sizeof(text) + 32], *line, *end;
-	struct statfs where;
-	struct stat group;
-
-	if (!process_read(pid, "cgroup", text, sizeof(text)))
-		return 0;
-	line = !strncmp(text, "0::", 3) ? text : strstr(text, "\n0::");
-	if (!line)
-		return 0;
-	line = strchr(line, '/');
-	if (!line)
-		return 0;
-	end = strchrnul(line, '\n');
-	*end = '\0';
-	if (!strncmp(line, "/..", 3)) /* outside of what our namespace shows */
-		return 0;
-	for (unsigned i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++) {
-		snprintf(path, sizeof(path), "%s%s", mounts[i], line);
-		if (!statfs(path, &where) && where.f_type == CGROUP2_SUPER_MAGIC &&
-		    !stat(path, &group))
-			return group.st_ino;
-	}
-	return 0;
 }
 
 void process_command(__u32 pid, char *ret_command, size_t size)

@@ -19,8 +19,6 @@ bool process_of(__u32 task, struct process *ret_process);
 /* A process with this start time; 0: that is not known. */
 bool process_has_ended(__u32 pid, __u64 start_ns);
 
-/* The inode of its group in the second version's hierarchy; 0 where that cannot be told. */
-__u64 process_cgroup(__u32 pid);
 
 /* Its name; "" where that cannot be told. */
 void process_command(__u32 pid, char *ret_command, size_t size);

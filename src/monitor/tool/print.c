@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cgroup.h"
 #include "base/file.h"
 #include "base/proc.h"
 #include "monitor/kernel/uverbs.h"
@@ -16,7 +17,6 @@
 #include "output/memory.h"
 #include "output/page.h"
 
-#define CGROUPS "/sys/fs/cgroup"
 
 static const struct screen print_screen; /* without colours, as wide as need be */
 
@@ -125,27 +125,14 @@ static const struct form form_boot_time = { .show = boot_time_show,
 /* The path of a cgroup by its number, below the root; "" for none. To free. */
 static char *cgroup_name(__u64 number)
 {
-	struct {
-		struct file_handle handle;
-		__u64 number;
-	} name = { { .handle_bytes = sizeof(__u64), .handle_type = 0xfe }, number };
-	char link[64], path[PATH_MAX], *text;
-	int root = number ? open(CGROUPS, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, fd;
-	ssize_t length = -1;
+	int fd = number ? cgroup_open(number) : -1;
+	char path[PATH_MAX] = "", *text;
+	bool known = fd >= 0 && cgroup_path(fd, path);
 
-	fd = root < 0 ? -1 : open_by_handle_at(root, &name.handle, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-		length = readlink(link, path, sizeof(path) - 1);
+	if (fd >= 0)
 		close(fd);
-	}
-	if (root >= 0)
-		close(root);
-	path[length > 0 ? length : 0] = '\0';
-	if (!number)
-		return memory_need(strdup(""));
-	if ((size_t)(length > 0 ? length : 0) >= strlen(CGROUPS))
-		return memory_need(strdup(path[strlen(CGROUPS)] ? path + strlen(CGROUPS) : "/"));
+	if (known || !number)
+		return memory_need(strdup(path));
 	if (asprintf(&text, "(%llu, gone)", (unsigned long long)number) < 0)
 		memory_need(NULL);
 	return text;
