@@ -142,29 +142,9 @@ static int process_rows(const struct ledger_view *view, const struct layout_slot
 	return result;
 }
 
-int embedded_rows(const struct cli *cli, const struct proto_choose *choose,
-		  proto_row_function *each, void *closure)
-{
-	struct ledger_view view;
-	int result = embedded_open(cli, &view);
-
-	if (result)
-		return result;
-	if (!choose->pid)
-		result = host_rows(&view, choose, each, closure);
-	for (unsigned seat = 0; seat < ledger_view_seats(&view) && !result; seat++) {
-		pid_t pid;
-		const struct layout_slot *slot = ledger_view_seat(&view, seat, &pid);
-
-		if (slot && (!choose->pid || choose->pid == pid))
-			result = process_rows(&view, slot, pid, choose, each, closure);
-	}
-	ledger_view_close(&view);
-	return result;
-}
-
 static int process_details(const struct ledger_view *view, const struct layout_slot *slot,
-			   pid_t pid, proto_row_function *each, void *closure)
+			   pid_t pid, const struct proto_choose *choose, proto_row_function *each,
+			   void *closure)
 {
 	struct proto_details details = { .pid = pid, .tallies = *ledger_view_tallies(slot) };
 	int result = each(&details, closure);
@@ -182,6 +162,42 @@ static int process_details(const struct ledger_view *view, const struct layout_s
 	return result;
 }
 
+typedef int process_function(const struct ledger_view *view, const struct layout_slot *slot,
+			     pid_t pid, const struct proto_choose *choose, proto_row_function *each,
+			     void *closure);
+
+/* Calls the function for each process that is chosen, until one returns something other than 0. */
+static int processes_visit(const struct ledger_view *view, const struct proto_choose *choose,
+			   process_function *visit, proto_row_function *each, void *closure)
+{
+	int result = 0;
+
+	for (unsigned seat = 0; seat < ledger_view_seats(view) && !result; seat++) {
+		pid_t pid;
+		const struct layout_slot *slot = ledger_view_seat(view, seat, &pid);
+
+		if (slot && (!choose->pid || choose->pid == pid))
+			result = visit(view, slot, pid, choose, each, closure);
+	}
+	return result;
+}
+
+int embedded_rows(const struct cli *cli, const struct proto_choose *choose,
+		  proto_row_function *each, void *closure)
+{
+	struct ledger_view view;
+	int result = embedded_open(cli, &view);
+
+	if (result)
+		return result;
+	if (!choose->pid)
+		result = host_rows(&view, choose, each, closure);
+	if (!result)
+		result = processes_visit(&view, choose, process_rows, each, closure);
+	ledger_view_close(&view);
+	return result;
+}
+
 int embedded_details(const struct cli *cli, const struct proto_choose *choose,
 		     proto_row_function *each, void *closure)
 {
@@ -190,13 +206,7 @@ int embedded_details(const struct cli *cli, const struct proto_choose *choose,
 
 	if (result)
 		return result;
-	for (unsigned seat = 0; !result && seat < ledger_view_seats(&view); seat++) {
-		pid_t pid;
-		const struct layout_slot *slot = ledger_view_seat(&view, seat, &pid);
-
-		if (slot && (!choose->pid || choose->pid == pid))
-			result = process_details(&view, slot, pid, each, closure);
-	}
+	result = processes_visit(&view, choose, process_details, each, closure);
 	ledger_view_close(&view);
 	return result;
 }
