@@ -16,7 +16,7 @@ count=600
 before=$(kernel_counts)
 begin many "$BUILD_DIRECTORY/lab/objects" hold 1000
 begin ways "$BUILD_DIRECTORY/lab/paths" write $count
-begin parent "$BUILD_DIRECTORY/lab/objects" heir 10
+begin parent "$BUILD_DIRECTORY/lab/objects" heir 700 # more than one pass reads of a file
 begin maker "$lives" pass 10
 says many holding
 says ways '^{'
@@ -29,7 +29,7 @@ soon 1000 "all that was there is counted as the kernel lists it" rows_equal_kern
 check "2,000 objects of one file" test "$("$rows" "${process[many]}" | sums qp mr)" = 'qp 1000 mr 1000'
 check "$count of each kind, also identifiers" test "$("$rows" "${process[ways]}" | sums ctx pd cq qp srq mr ah comp_channel cm_id)" = \
 	"ctx 1 pd $count cq $count qp $count srq $count mr $count ah $count comp_channel $count cm_id $count"
-check "what two hold, once" test "$("$rows" "${process[parent]}" | sums ctx qp)" = 'ctx 1 qp 10'
+check "what two hold, once" test "$("$rows" "${process[parent]}" | sums ctx qp)" = 'ctx 1 qp 700'
 check "what was passed on, once" test "$("$rows" "${process[maker]}" | sums ctx qp)" = 'ctx 1 qp 10'
 check "the list of objects has as many as the rows ($(list_total))" test "$(list_total)" -eq "$(rows_total)"
 check "and as many as were found" test "$("$rows" head | sums found)" = "found $(rows_total)"

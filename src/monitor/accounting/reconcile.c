@@ -25,11 +25,26 @@ enum {
 	SELDOM_MS = 60000,
 };
 
+/* Each list is read from its beginning. */
+static void cursors_clear(const struct loader *loader)
+{
+	int cursors = pins_open(loader->directory, "cursors");
+	__u64 file;
+
+	while (cursors >= 0 && !bpf_map_get_next_key(cursors, NULL, &file) &&
+	       !bpf_map_delete_elem(cursors, &file))
+		;
+	if (cursors >= 0)
+		close(cursors);
+}
+
 static int seed_all(struct loader *loader, char *problem, size_t size)
 {
+	cursors_clear(loader);
 	for (unsigned pass = 0; pass < SEED_PASSES; pass++) {
 		int result;
 
+		__atomic_fetch_add(&loader->head->seed_pass, 1, __ATOMIC_SEQ_CST);
 		__atomic_store_n(&loader->head->seed_unfinished, 0, __ATOMIC_SEQ_CST);
 		result = pins_iterate(loader->directory, "seed", sizeof(__u64), NULL, NULL);
 		if (result < 0)

@@ -75,7 +75,7 @@ struct monitor_head {
 	__u64 load;  /* a number of this load's own */
 	__u32 mode;  /* enum monitor_mode */
 	/* Written by the loader as it attaches. */
-	__u32 unused;
+	__u32 seed_pass; /* number of a pass over the lists of existing objects */
 	__u64 hook[MONITOR_HOOKS]; /* rows of hooks.def: the function's address; 0: not attached */
 	__u64 observed;		   /* bit c: counter c is complete */
 	__u64 modules;		   /* which there were when that was done */
