@@ -73,7 +73,7 @@ exported_by() {
 (judge libfuture.so.1 <<<"future_create_widget") >"$work/future"
 grep -q future_create_widget "$work/future" || fail "an unknown maker is not found"
 
-ibverbs=$(ldconfig -p | awk '$1 == "libibverbs.so.1" { print $NF; exit }')
+ibverbs=$(ldconfig -p | awk '$1 == "libibverbs.so.1" && !found++ { print $NF }') # awk reads all: no SIGPIPE
 if [ -z "$ibverbs" ]; then
 	echo "libibverbs is not installed"
 	exit 77
