@@ -8,7 +8,7 @@
 #include "terms/kinds.h"
 #include "output/form.h"
 
-/* An amount of a kind; of no kind: there is none. */
+/* An amount of a kind. The kind is NULL if the amount is not known. */
 struct amount {
 	uint64_t value; /* UNLIMITED: no limit */
 	const struct kind_row *kind;
