@@ -52,7 +52,9 @@ void refusal_report(struct library *library, const char *verb, unsigned device,
 						      .used = refusal->used,
 						      .limit = refusal->limit,
 						      .wanted = refusal->wanted,
-						      .own = refusal->own },
+						      /* Without a collector all are. */
+						      .own = refusal->own && ledger_transport(&library->ledger) !=
+										TRANSPORT_EMBEDDED },
 			     why);
 	if (result != LEDGER_UNANSWERED) /* of which nobody could tell more */
 		snprintf(event, sizeof(event), ", event %d-%llu", (int)getpid(),
