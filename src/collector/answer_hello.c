@@ -51,6 +51,7 @@ void answer_HELLO(struct collector *collector, const struct request *request)
 	}
 	welcome.cookie = books->file->member[member].cookie;
 	welcome.mode = books->tenant[tenant]->table->mode;
+	welcome.settings = books->tenant[tenant]->table->settings;
 	welcome.flags = WELCOME_STAYS;
 	fds[1] = books->tenant[tenant]->table_read_fd;
 	server_reply(request, 0, &welcome, fds, fds[0] < 0 ? 0 : 2);

@@ -12,6 +12,7 @@
 
 #include "collector/grants.h"
 #include "collector/limits.h"
+#include "collector/settings.h"
 
 static bool policy_names_tenant(const struct policy *policy, const char *tenant)
 {
@@ -138,6 +139,7 @@ void control_apply(struct collector *collector)
 	collector->policy_generation++;
 	devices_name(collector);
 	limits_apply(collector);
+	settings_apply(collector);
 	grants_enforce(&collector->books);
 	guards_apply(collector);
 }
@@ -151,8 +153,10 @@ int control_tenant(struct collector *collector, const char *name)
 	if (tenant >= 0)
 		return tenant;
 	tenant = books_tenant(&collector->books, name);
-	if (tenant >= 0)
+	if (tenant >= 0) {
 		limits_apply_tenant(collector, (unsigned)tenant);
+		settings_apply_tenant(collector, (unsigned)tenant);
+	}
 	return tenant;
 }
 

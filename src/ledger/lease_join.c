@@ -186,6 +186,9 @@ static int join_collector(struct ledger *ledger, const struct ledger_options *op
 		past_remember(lease->usage, descriptor_keep(reply.fd[0]));
 	lease->cookie = welcome.cookie;
 	lease->mode = welcome.mode;
+	lease->settings = welcome.settings;
+	lease->settings.devices[sizeof(lease->settings.devices) - 1] = '\0';
+	ledger->settings = shared ? &lease->table->settings : &lease->settings;
 	memcpy(lease->tenant, proto_text(welcome.tenant), sizeof(lease->tenant));
 	for (unsigned device = 0; device < DEVICES_MAX; device++)
 		lease->cap[device] = lease_no_cap;

@@ -21,13 +21,14 @@
 
 #include "terms/kinds.h"
 #include "ledger/ledger.h"
+#include "terms/settings.h"
 #include "terms/tallies.h"
 
 #define USAGE_MAGIC 0x6567617375616d64u	 /* "dmausage" */
 #define LEASES_MAGIC 0x7365736165616d64u /* "dmaeases" */
 
 enum {
-	LEASE_VERSION = 2,
+	LEASE_VERSION = 3,
 	LEASES_MAX = 16384, /* rows of a table */
 };
 
@@ -61,6 +62,7 @@ struct lease_row {
 struct lease_table {
 	struct lease_signature signature;
 	uint32_t mode; /* the collector: enum mode of the tenant */
+	struct tenant_settings settings; /* the collector */
 	struct lease_row row[LEASES_MAX];
 };
 

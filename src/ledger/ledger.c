@@ -48,6 +48,7 @@ static int ledger_open_by(struct ledger *ledger, const struct ledger_options *op
 	memset(ledger, 0, sizeof(*ledger));
 	ledger->limits = options->limits;
 	ledger->log = options->log;
+	ledger->settings = &settings_none;
 	if (transport == TRANSPORT_EMBEDDED)
 		return embedded_open(ledger, options, problem);
 	return lease_open(ledger, options, transport, problem);
@@ -152,6 +153,11 @@ enum mode ledger_mode(const struct ledger *ledger)
 enum transport ledger_transport(const struct ledger *ledger)
 {
 	return ledger->backing->transport;
+}
+
+const struct tenant_settings *ledger_settings(const struct ledger *ledger)
+{
+	return ledger->settings;
 }
 
 /* Before a refusal is final, what the dead hold is given back. */

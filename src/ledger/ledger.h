@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "terms/size.h"
 #include "terms/kinds.h"
+#include "terms/settings.h"
 #include "terms/tallies.h"
 #include "terms/terms.h"
 
@@ -111,7 +112,8 @@ struct ledger_lease {
 	struct ledger_place {
 		uint64_t device, inode;
 	} connection_place, root; /* what the descriptor leads to, and "/" did when we joined */
-	enum mode mode; /* of the tenant, when there is no table to say so */
+	enum mode mode; /* of the tenant, when there is no table to say so; */
+	struct tenant_settings settings; /* likewise */
 	char tenant[NAME_SIZE];
 	char socket[LEDGER_SOCKET_PATH];
 };
@@ -122,6 +124,7 @@ struct ledger {
 	const struct ledger_limits *limits;
 	const struct log *log;
 	struct tallies *tallies;
+	const struct tenant_settings *settings;
 	char *gauges; /* of the first device; a stride further those of the next */
 	size_t gauges_stride;
 	union {
@@ -182,6 +185,10 @@ const char *ledger_device_name(const struct ledger *ledger, unsigned device);
 const char *ledger_tenant(const struct ledger *ledger);
 enum mode ledger_mode(const struct ledger *ledger);
 enum transport ledger_transport(const struct ledger *ledger);
+
+/* What the tenant's processes follow besides limits: to be read with settings_read. Without a
+ * collector they are settings_none; over a socket those of the moment of joining. */
+const struct tenant_settings *ledger_settings(const struct ledger *ledger);
 
 /*
  * Takes the cost. LEDGER_REFUSED with *ret_refusal filled when it would go over

@@ -163,6 +163,11 @@ bool policy_tenant_guard(const struct policy *policy, const struct policy_tenant
 	       POLICY_ON;
 }
 
+const char *policy_tenant_devices(const struct policy *policy, const struct policy_tenant *tenant)
+{
+	return tenant_value(policy, tenant, POLICY_KEY_devices);
+}
+
 bool policy_guard_writes(const struct policy *policy)
 {
 	const struct policy_key *key = &policy_keys[POLICY_KEY_guard_writes];

@@ -16,6 +16,7 @@
 
 #include "terms/size.h"
 #include "terms/kinds.h"
+#include "terms/settings.h"
 #include "terms/terms.h"
 
 #define POLICY_DEFAULT_FILE "/etc/rdma_intercept/policy.conf"
@@ -60,6 +61,7 @@ struct policy_group {
 #define POLICY_VALUE_path(name) char name[POLICY_PATH]
 #define POLICY_VALUE_socket_path(name) char name[POLICY_SOCKET]
 #define POLICY_VALUE_group(name) struct policy_group name
+#define POLICY_VALUE_patterns(name) char name[SETTINGS_DEVICES]
 #define POLICY_VALUE_amounts(name) uint64_t name
 
 #define POLICY_FIELD_mode(name) POLICY_VALUE_mode(name)
@@ -67,6 +69,7 @@ struct policy_group {
 #define POLICY_FIELD_path(name) POLICY_VALUE_path(name)
 #define POLICY_FIELD_socket_path(name) POLICY_VALUE_socket_path(name)
 #define POLICY_FIELD_group(name) POLICY_VALUE_group(name)
+#define POLICY_FIELD_patterns(name) POLICY_VALUE_patterns(name)
 #define POLICY_FIELD_amounts(name) struct policy_limits name
 
 /* User or group ids; none = any. */
@@ -194,6 +197,8 @@ uint64_t policy_tenant_limit(const struct policy *policy, const struct policy_te
 enum mode policy_tenant_mode(const struct policy *policy,
 				    const struct policy_tenant *tenant);
 bool policy_tenant_guard(const struct policy *policy, const struct policy_tenant *tenant);
+/* Patterns of names with blanks between; "*": all. */
+const char *policy_tenant_devices(const struct policy *policy, const struct policy_tenant *tenant);
 bool policy_guard_writes(const struct policy *policy);
 
 /*

@@ -179,6 +179,37 @@ const struct policy_type policy_type_group = {
 	.print = group_print,
 };
 
+/* Names of devices: what a device can be called, and * and ?. One blank between two. */
+static int patterns_parse(const struct policy_source *source, const struct policy_key *key,
+			  const struct policy_place *place, const char *text, void *ret_value)
+{
+	static const char characters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-*?";
+	char names[SETTINGS_DEVICES] = "";
+	size_t end = 0, length;
+
+	while (*(text += strspn(text, " \t"))) {
+		length = strcspn(text, " \t");
+		if (length >= NAME_SIZE || strspn(text, characters) < length)
+			return value_fail(source, key, text);
+		if (end + 1 + length >= sizeof(names))
+			return policy_fail(source, -EINVAL,
+					   "%s: value too long: expected at most %zu bytes",
+					   key->name, sizeof(names) - 1);
+		end += (size_t)sprintf(names + end, "%s%.*s", end ? " " : "", (int)length, text);
+		text += length;
+	}
+	strcpy(ret_value, names);
+	return 0;
+}
+
+const struct policy_type policy_type_patterns = {
+	.expected = "names of devices with blanks between; * stands for any characters, ? for one",
+	.unset = &no_text,
+	.parse = patterns_parse,
+	.print = text_print,
+};
+
 /* ---- rules: read and written as lines, see conditions.h */
 
 const struct policy_type policy_type_rule = {

@@ -14,13 +14,14 @@
 #include <stdint.h>
 
 #include "terms/kinds.h"
+#include "terms/settings.h"
 #include "terms/tallies.h"
 #include "terms/terms.h"
 
 #define PROTO_MAGIC 0x414d4452u /* "RDMA" */
 
 enum {
-	PROTO_VERSION = 3,
+	PROTO_VERSION = 4,
 	PROTO_MONITOR_WAY = 16,
 	PROTO_TEXT = 1024,
 	PROTO_REQUEST_MAX = 4096, /* whole messages */
@@ -77,6 +78,7 @@ struct proto_welcome {
 	uint32_t mode;	 /* enum mode, at this moment; later in the lease table */
 	uint32_t flags;	 /* enum proto_welcome_flags */
 	char tenant[NAME_SIZE];
+	struct tenant_settings settings; /* at this moment; later in the lease table */
 };
 
 /* The connection stays, and the process may send GROW over it. */
@@ -311,7 +313,7 @@ struct proto_guard {
 PROTO_SIZE(header, 24);
 PROTO_SIZE(none, 0);
 PROTO_SIZE(hello, 24 + 2 * 8 * KIND_COUNT);
-PROTO_SIZE(welcome, 16 + NAME_SIZE);
+PROTO_SIZE(welcome, 16 + NAME_SIZE + sizeof(struct tenant_settings));
 PROTO_SIZE(grow_request, 28 + NAME_SIZE + (4 + 8 + 8) * COST_KINDS + 8 * KIND_COUNT);
 PROTO_SIZE(grow_reply, 56);
 PROTO_SIZE(choose, 8 + 2 * NAME_SIZE);

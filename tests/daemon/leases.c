@@ -958,10 +958,10 @@ static void versions(void)
 	collector_stop();
 	patch("state/ledger", 8, 77);
 	text = refuses_to_start();
-	CHECK(strstr(text, "/state/ledger: has the layout version 77, this collector needs 2") &&
+	CHECK(strstr(text, "/state/ledger: has the layout version 77, this collector needs 3") &&
 		      strstr(text, "exit 1"),
 	      "%s", text);
-	patch("state/ledger", 8, 2);
+	patch("state/ledger", 8, 3);
 	collector_start("");
 	collector_stop();
 	/* Anything in the book that leads nowhere is damage, not a crash. */
@@ -970,7 +970,7 @@ static void versions(void)
 	CHECK(strstr(text, "is damaged") && strstr(text, "exit 1"), "%s", text);
 	wrong.version = 9;
 	CHECK(proto_check(&wrong, PROTO_REQUEST_MAX, problem, sizeof(problem)) == -EPROTO);
-	CHECK(strstr(problem, "version 9") && strstr(problem, "version 3"), "%s", problem);
+	CHECK(strstr(problem, "version 9") && strstr(problem, "version 4"), "%s", problem);
 }
 
 /* ---- a thread with a small stack: it joins, asks for more, and is refused */

@@ -238,7 +238,7 @@ static void mistakes(void)
 	bad("[tenant a]\nguard = unset\n", 2, "'unset'|on or off");
 	bad("[host]\nguard_writes = yes\n", 2, "'yes'|guard_writes|on or off");
 	bad("[host]\nguard = on\n", 2, "'guard'|guard_writes");
-	bad("[tenant a]\nguard_writes = on\n", 2, "'guard_writes'|mode, guard or match");
+	bad("[tenant a]\nguard_writes = on\n", 2, "'guard_writes'|mode, guard, devices or match");
 	bad("[tenant a]\nguard = on\nguard = on\n", 3, "guard: set already in line 2");
 	bad("[collector]\nsocket = x.sock\n", 2, "socket|'x.sock'|/");
 	bad("[collector]\nadmin_group = no_such_group\n", 2, "group|'no_such_group'");
