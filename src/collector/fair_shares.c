@@ -87,7 +87,7 @@ static bool part_reaches_below(const struct fair_part *part, uint64_t amount,
  * Finds the level at which all parts add up to AMOUNT. It works like the search for a median: a
  * pivot among the levels at which some part begins or ceases to grow, then only the parts for which
  * the answer is still open. Each step settles half of what is open on average, so that the time is
- * linear; sorting the levels would take log(count) times as long. The parts that get their least or
+ * linear; to sort all levels takes longer (decision 87). The parts that get their least or
  * their most are written. Returns what is left for the proportional ones, and their weights' sum.
  */
 static uint64_t division_find_level(struct fair_division *division, uint64_t amount,
