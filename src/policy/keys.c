@@ -39,6 +39,11 @@ const struct policy_key policy_keys[POLICY_KEYS] = {
 			       .type = &policy_type_rule,
 			       .help = "conditions: a process that meets all of them belongs to "
 				       "the tenant" },
+	[POLICY_KEY_when] = { .name = "when",
+			      .sections = POLICY_IN_HOST,
+			      .type = &policy_type_when,
+			      .help = "a value that counts while usage passes a mark, or in a window of "
+				      "time" },
 };
 
 /* ---- values */

@@ -52,6 +52,7 @@ enum policy_key_number {
 #define KEY_TENANT(field, name, type, initial, help) POLICY_KEY_##field,
 #include "policy/keys.def"
 	POLICY_KEY_match,
+	POLICY_KEY_when,
 	POLICY_KEYS
 };
 

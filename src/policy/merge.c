@@ -5,6 +5,7 @@
 
 #include "policy/keys.h"
 #include "policy/policy.h"
+#include "policy/when.h"
 
 static int keys_merge(unsigned sections, void *structure, const void *over)
 {
@@ -37,6 +38,8 @@ static int policy_overlay(struct policy *policy, const struct policy *over)
 	for (const struct policy_rule *rule = over->rules; rule && result == 0; rule = rule->next)
 		result = policy_rule_add(policy, policy_tenant_find(policy, rule->tenant->name),
 					 rule);
+	for (const struct policy_when *when = over->whens; when && result == 0; when = when->next)
+		result = policy_when_add(policy, when);
 	return result;
 }
 

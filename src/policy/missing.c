@@ -9,6 +9,7 @@
 
 #include "policy/keys.h"
 #include "policy/policy.h"
+#include "policy/when.h"
 
 struct missing {
 	const char *section, *name; /* of the tenant, or "" */
@@ -57,6 +58,15 @@ static unsigned rules_count(const struct policy *policy, const struct policy_ten
 	return count;
 }
 
+static unsigned whens_count(const struct policy *policy)
+{
+	unsigned count = 0;
+
+	for (const struct policy_when *when = policy->whens; when; when = when->next)
+		count++;
+	return count;
+}
+
 bool policy_lacks(const struct policy *policy, const struct policy *earlier,
 		  char problem[POLICY_PROBLEM])
 {
@@ -65,6 +75,8 @@ bool policy_lacks(const struct policy *policy, const struct policy *earlier,
 
 	if (keys_lack(&missing, POLICY_IN_HOST, policy, earlier))
 		return true;
+	if (whens_count(policy) < whens_count(earlier))
+		return missing_found(&missing, "has fewer when lines than before");
 	missing.section = "default";
 	if (keys_lack(&missing, POLICY_IN_DEFAULT, &policy->fallback, &earlier->fallback))
 		return true;

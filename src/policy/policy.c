@@ -13,6 +13,7 @@
 #include "policy/conditions.h"
 #include "policy/keys.h"
 #include "policy/limits.h"
+#include "policy/when.h"
 
 const char *const policy_switch_names[SWITCH_UNSET] = { "off", "on" };
 
@@ -110,6 +111,7 @@ void policy_free(struct policy *policy)
 		policy->rules = rule->next;
 		free(rule);
 	}
+	policy_whens_drop(policy);
 	while (policy->tenants) {
 		struct policy_tenant *tenant = policy->tenants;
 

@@ -112,6 +112,7 @@ struct policy {
 	struct policy_tenant fallback; /* [default]: for what a tenant does not set */
 	struct policy_tenant *tenants;
 	struct policy_rule *rules;
+	struct policy_when *whens; /* in the order of files and lines; when.h */
 	char file[POLICY_PATH];	    /* that policy_read was given; "" = none was read */
 	char cut[POLICY_PATH + 16]; /* "FILE:LINE" of a last line that has no end; "" = none */
 };

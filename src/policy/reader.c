@@ -15,6 +15,7 @@
 
 #include "policy/conditions.h"
 #include "policy/keys.h"
+#include "policy/when.h"
 
 #define BLANKS " \t"
 
@@ -127,6 +128,26 @@ static int rule_read(struct reader *reader, char *value)
 	return result < 0 ? policy_fail_errno(&reader->source, result) : 0;
 }
 
+static int when_read(struct reader *reader, const char *value)
+{
+	struct policy_when when;
+	int result;
+
+	if (value_is_unset(reader, value)) {
+		policy_whens_drop(reader->policy);
+		return 0;
+	}
+	result = policy_when_parse(&reader->source, value, &when);
+	if (result < 0)
+		return result;
+	result = policy_when_add(reader->policy, &when);
+	if (result == -E2BIG)
+		return policy_fail(&reader->source, result,
+				   "when: too many lines: expected at most %d when lines",
+				   POLICY_WHENS);
+	return result < 0 ? policy_fail_errno(&reader->source, result) : 0;
+}
+
 static int value_read(struct reader *reader, const struct policy_key *key,
 		      const struct policy_place *place, const char *text)
 {
@@ -155,8 +176,10 @@ static int key_read(struct reader *reader, const char *name, char *value)
 
 	if (result < 0)
 		return result;
-	if (key->type->shape == POLICY_LINES)
+	if (key->type == &policy_type_rule)
 		return rule_read(reader, value);
+	if (key->type == &policy_type_when)
+		return when_read(reader, value);
 	result = setting_add(reader, name);
 	return result < 0 ? result : value_read(reader, key, &place, value);
 }

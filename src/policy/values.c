@@ -210,9 +210,14 @@ const struct policy_type policy_type_patterns = {
 	.print = text_print,
 };
 
-/* ---- rules: read and written as lines, see conditions.h */
+/* ---- rules: read and written as lines, see conditions.h and when.h */
 
 const struct policy_type policy_type_rule = {
 	.shape = POLICY_LINES,
 	.expected = "conditions CONDITION=VALUE with blanks between",
+};
+
+const struct policy_type policy_type_when = {
+	.shape = POLICY_LINES,
+	.expected = "CONDITION : SECTION.KEY = VALUE",
 };

@@ -39,6 +39,6 @@ union policy_value {
 
 extern const struct policy_type policy_type_mode, policy_type_switch, policy_type_amounts,
 	policy_type_path, policy_type_socket_path, policy_type_group, policy_type_patterns,
-	policy_type_rule;
+	policy_type_rule, policy_type_when;
 
 #endif

@@ -7,6 +7,7 @@
 #include "policy/conditions.h"
 #include "policy/keys.h"
 #include "policy/policy.h"
+#include "policy/when.h"
 
 static void keys_write(FILE *file, unsigned section, const void *structure)
 {
@@ -61,6 +62,8 @@ static int policy_print(FILE *file, const void *closure)
 	keys_write(file, POLICY_IN_COLLECTOR, policy);
 	fprintf(file, "\n[host]\n");
 	keys_write(file, POLICY_IN_HOST, policy);
+	for (const struct policy_when *when = policy->whens; when; when = when->next)
+		fprintf(file, "when = %s\n", when->text);
 	fprintf(file, "\n[default]\n");
 	keys_write(file, POLICY_IN_DEFAULT, &policy->fallback);
 	for (const struct policy_tenant *tenant = policy->tenants; tenant; tenant = tenant->next) {
