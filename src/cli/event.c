@@ -29,6 +29,7 @@ static const struct event_type {
 	[EVENT_DRIFT] = { "drift", COLOUR_BAD, false },
 	[EVENT_OVERRUN] = { "overrun", COLOUR_BAD, true },
 	[EVENT_KILLED] = { "killed", COLOUR_BAD, false },
+	[EVENT_RULE] = { "rule", NULL, false },
 };
 
 static const struct event_type *type_of(uint32_t type)

@@ -7,6 +7,7 @@
 #include "cli/collector.h"
 #include "cli/embedded.h"
 #include "cli/owner.h"
+#include "cli/rules.h"
 
 struct collector {
 	char socket[PROTO_PATH];
@@ -141,6 +142,7 @@ int command_status(const struct cli *cli)
 	const struct list *host;
 	struct collector collector;
 	struct owners owners;
+	struct list rules;
 	struct page page;
 	int result = cli_operands(cli, 0, 0);
 
@@ -158,6 +160,8 @@ int command_status(const struct cli *cli)
 	proto_text(collector.status.monitor);
 	proto_text(collector.status.monitor_problem);
 	result = owners_ask(cli, MESSAGE_GET_STATS, NULL, &owners);
+	if (!result)
+		result = rules_ask(cli, &rules);
 	if (!result) {
 		host = &owners.in_total[ROW_HOST];
 		cli_page_begin(&page, cli);
@@ -166,7 +170,9 @@ int command_status(const struct cli *cli)
 		owners_show(&page, NULL, host_columns, host);
 		if (host->count)
 			page_json(&page, "host", table_json_record(host_columns, host->row));
+		rules_show(&page, &rules);
 		result = page_end(&page);
+		rules_free(&rules);
 	}
 	owners_free(&owners);
 	return result;

@@ -19,6 +19,7 @@
 #include "policy/policy.h"
 #include "collector/server.h"
 #include "collector/reconcile.h"
+#include "collector/when_rules.h"
 
 #define COLLECTOR_TENANT "default" /* of processes that no rule names */
 
@@ -35,6 +36,7 @@ struct collector {
 	struct drift drift;
 	struct reconcile reconcile;
 	struct guards guards;
+	struct when_rules rules;
 	/* What is said in three places, each over the one before, and what comes of it. */
 	struct policy *environment, *files, *runtime, *effective;
 	char policy_path[POLICY_PATH];

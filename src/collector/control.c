@@ -42,14 +42,17 @@ int control_environment(struct collector *collector, char problem[POLICY_PROBLEM
 
 /* ---- the layers */
 
-/* The three layers as one, with others in place of files and runtime. */
-static struct policy *layers_merge(const struct collector *collector, const struct policy *files,
+/* The three layers as one, with others in place of files and runtime, and over them what rules
+ * set that are in force. */
+static struct policy *layers_merge(struct collector *collector, const struct policy *files,
 				   const struct policy *runtime)
 {
 	struct policy *below = policy_merge(collector->environment, files);
 	struct policy *all = below ? policy_merge(below, runtime) : NULL;
 
 	policy_free(below);
+	if (all)
+		when_rules_apply(collector, all);
 	return all;
 }
 
@@ -215,6 +218,20 @@ static int runtime_replace(struct collector *collector, struct policy *runtime,
 	control_adopt(&collector->effective, all);
 	control_apply(collector);
 	return 0;
+}
+
+void control_renew(struct collector *collector)
+{
+	char problem[POLICY_PROBLEM] = "no memory";
+	struct policy *all = layers_merge(collector, collector->files, collector->runtime);
+
+	if (!all || layers_prepare(collector, all, NULL, problem) < 0) {
+		log_write(&collector->log, LOG_ERROR, "%s; the old policy stays", problem);
+		policy_free(all);
+		return;
+	}
+	control_adopt(&collector->effective, all);
+	control_apply(collector);
 }
 
 int control_change(struct collector *collector, const char *section, const char *text,

@@ -25,6 +25,9 @@ int control_change(struct collector *collector, const char *section, const char 
 int control_tenant_remove(struct collector *collector, const char *name,
 			  char problem[POLICY_PROBLEM]);
 
+/* Puts the same layers into force again, since other when lines hold. */
+void control_renew(struct collector *collector);
+
 /* The tenant of a process by the rules in force. */
 const char *control_tenant_name(const struct collector *collector, const struct subject *subject);
 

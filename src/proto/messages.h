@@ -180,6 +180,18 @@ struct proto_details {
 	struct gauges gauges;
 };
 
+/* A when line of the policy, and whether it is in force. */
+struct proto_rule {
+	uint32_t in_force;
+	uint32_t by_time;   /* the condition is a window of time: used and limit are 0 */
+	uint64_t since_ns;  /* CLOCK_REALTIME: of the last change; 0: there was none */
+	uint64_t used;	    /* what the condition looks at */
+	uint64_t limit;	    /* likewise, without any rule */
+	char text[320];	    /* behind "when =" */
+	char source[256];   /* "FILE:LINE", or "command" */
+	char problem[256];  /* why it has no effect although it is in force; "" */
+};
+
 struct proto_status {
 	int32_t pid;
 	uint32_t uid;
@@ -224,6 +236,7 @@ enum proto_event_type {
 	EVENT_DRIFT,	 /* likewise */
 	EVENT_OVERRUN,	 /* made beyond a limit, in a way that the kernel could not refuse */
 	EVENT_KILLED,	 /* by the guard, for a command that was changed after the look */
+	EVENT_RULE,	 /* a when line is in force, or no longer */
 	EVENT_TYPES
 };
 
@@ -319,6 +332,7 @@ PROTO_SIZE(grow_reply, 56);
 PROTO_SIZE(choose, 8 + 2 * NAME_SIZE);
 PROTO_SIZE(row, 24 + 3 * NAME_SIZE + 8 * 8 * KIND_COUNT);
 PROTO_SIZE(details, 8 + NAME_SIZE + sizeof(struct tallies) + sizeof(struct gauges));
+PROTO_SIZE(rule, 32 + 320 + 2 * 256);
 PROTO_SIZE(status, 32 + NAME_SIZE + 256 + PROTO_TEXT / 2 + PROTO_MONITOR_WAY + 256 + 40);
 PROTO_SIZE(change, 2 * NAME_SIZE + PROTO_TEXT);
 PROTO_SIZE(event, 80 + 2 * NAME_SIZE + 256);

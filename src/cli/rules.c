@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* The when lines of the policy; see rules.h. */
+#include "cli/rules.h"
+
+#include <stdlib.h>
+
+#include "cli/collector.h"
+#include "output/form.h"
+
+static const struct column rule_columns[] = {
+	COLUMN(struct proto_rule, in_force, "in_force", "IN FORCE", form_flag),
+	COLUMN(struct proto_rule, since_ns, "since", "SINCE", form_time),
+	COLUMN(struct proto_rule, used, "used", NULL, form_count),
+	COLUMN(struct proto_rule, source, "source", "SOURCE", form_text),
+	COLUMN(struct proto_rule, text, "when", "WHEN", form_text),
+	COLUMN(struct proto_rule, problem, "problem", "PROBLEM", form_text),
+	COLUMNS_END,
+};
+
+static int rule_take(const void *row, void *rules)
+{
+	struct proto_rule *rule = list_add(rules);
+
+	*rule = *(const struct proto_rule *)row;
+	proto_text(rule->text);
+	proto_text(rule->source);
+	proto_text(rule->problem);
+	return 0;
+}
+
+int rules_ask(const struct cli *cli, struct list *ret_rules)
+{
+	*ret_rules = (struct list){ .size = sizeof(struct proto_rule) };
+	return collector_rows(cli, MESSAGE_GET_RULES, NULL, rule_take, ret_rules);
+}
+
+void rules_show(struct page *page, const struct list *rules)
+{
+	if (rules->count || page->document)
+		page_table(page, "rules", rule_columns, rules);
+}
+
+void rules_free(struct list *rules)
+{
+	free(rules->row);
+}
