@@ -65,7 +65,8 @@ int proto_call(const char *path, enum message type, const void *body, void *ret_
  * then the connection must not be used any more. It needs no new descriptor and no path, and
  * only the most common system calls (read, write, rt_sigprocmask), since a program may have
  * forbidden the others to itself. The caller makes sure that the number is still the connection's.
- * -ECONNRESET: nobody is at the other end any more; -ETIMEDOUT after PROTO_REPLY_MS.
+ * -ECONNRESET: nobody is at the other end any more; -ETIMEDOUT after PROTO_REPLY_MS: then the
+ * request is withdrawn, and a server that comes to it later does not carry it out.
  */
 int proto_ask(const char *path, int connection, enum message type, const void *body, void *ret_body,
 	      char problem[PROTO_PROBLEM]);

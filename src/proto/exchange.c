@@ -79,6 +79,13 @@ int request_send(struct call *call)
 	return 0;
 }
 
+/* A byte after a request makes the server drop it. Otherwise the server would carry it out whenever
+ * it comes to it, and record an outcome that this side did not wait for. */
+void request_withdraw(const struct call *call)
+{
+	output_write(call->connection, "", 1);
+}
+
 /* Takes the descriptors that came with some bytes, or closes those that are too many. */
 static int reply_take_descriptors(struct call *call, struct msghdr *message)
 {

@@ -2,11 +2,12 @@
 /*
  * At a limit, everybody tells the same: the verb and its errno, the library's line, the collector's
  * event, its explanation and its rows. In each mode of the tenant and of the program, at a limit of
- * either, with the transports lease and socket.
+ * either, with the transports lease and socket, and where the collector does not answer in time.
  */
 #include "collector.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -153,13 +154,13 @@ static void row_agrees(const struct program *program, bool made)
 		   (unsigned long long)held);
 }
 
-static void tenant_begin(enum mode mode)
+static const char *policy_of(enum mode mode)
 {
-	char policy[64];
+	static char policy[64];
 
 	snprintf(policy, sizeof(policy), "[default]\nprocess.qp = %d\nmode = %s\n", POLICY_LIMIT,
 		 mode_names[mode]);
-	collector_fresh(policy, "");
+	return policy;
 }
 
 /* ---- the collector answers */
@@ -169,7 +170,7 @@ static void answered(void)
 	struct program program[PROGRAMS];
 
 	for (enum mode tenant = 0; tenant < MODES; tenant++) {
-		tenant_begin(tenant);
+		collector_fresh(policy_of(tenant), "");
 		programs_start(program);
 		word_store(WORD_GO, 1);
 		NEED(word_load(WORD_DONE) == PROGRAMS);
@@ -190,9 +191,58 @@ static void answered(void)
 	}
 }
 
+/* ---- the collector does not answer in time, and reads the question later */
+
+/* The policy is changed to another mode before the collector goes on. */
+static void unanswered_in(enum mode tenant, enum mode then)
+{
+	struct program program[PROGRAMS];
+
+	collector_fresh(policy_of(tenant), "");
+	programs_start(program);
+	kill(collector_pid(), SIGSTOP);
+	word_store(WORD_GO, 1);
+	NEED(word_load(WORD_DONE) == PROGRAMS);
+	collector_policy(policy_of(then));
+	kill(collector_pid(), SIGCONT);
+	EVENTUALLY(collector_tenant("default").mode == then);
+	for (unsigned i = 0; i < PROGRAMS; i++) {
+		bool made = word_load(WORD_MADE) >> i & 1;
+		struct told told;
+
+		CHECK(made == (tenant != MODE_ENFORCE), "tenant %s, program %s",
+		      mode_names[tenant], mode_names[program[i].own_mode]);
+		line_agrees(&program[i], made, tenant);
+		if (!program[i].socket) /* the page of others is not shared */
+			row_agrees(&program[i], made);
+		told = told_of(program[i].pid);
+		CHECK(!told.refused && !told.tolerated,
+		      "tenant %s, program %s, %s limit, %s: made %d, %u refused, %u tolerated",
+		      mode_names[tenant], mode_names[program[i].own_mode],
+		      program[i].own ? "its own" : "the policy's",
+		      program[i].socket ? "socket" : "lease", made, told.refused, told.tolerated);
+	}
+	programs_end(program);
+	collector_stop();
+}
+
+static void unanswered(void)
+{
+	for (enum mode tenant = 0; tenant < MODES; tenant++)
+		unanswered_in(tenant, tenant);
+}
+
+static void unanswered_and_changed(void)
+{
+	unanswered_in(MODE_ENFORCE, MODE_WARN);
+	unanswered_in(MODE_WARN, MODE_ENFORCE);
+}
+
 static void driver(void)
 {
 	RUN(answered);
+	RUN(unanswered);
+	RUN(unanswered_and_changed);
 }
 
 int main(int argc, char **argv)
