@@ -52,6 +52,8 @@ static int grow_request_over_new(struct ledger_lease *lease, const struct proto_
 		*ret_obstacle = "no descriptor is left";
 	else if (result == -ENOBUFS)
 		*ret_obstacle = "this process can make no socket";
+	else if (result == -EPROTO)
+		*ret_obstacle = "it is of another version; restart this program";
 	else if (result == -ENOENT && elsewhere)
 		*ret_obstacle = "this process has changed its root directory";
 	return result < 0 ? result : reply.status;

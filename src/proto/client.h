@@ -48,7 +48,8 @@ enum { PROTO_KEEP_CONNECTION = 1 };
  * queue was full, -EPERM when it is another user's (neither root, nor of our own uid),
  * -EMFILE when no descriptor is left for the connection, or for those of the reply, -ENOBUFS when
  * this process can make no socket for another reason (such as a filter of system calls),
- * -EPROTO for an answer that is none, or the collector's own negative status.
+ * -EPROTO for an invalid answer or a collector of another version, or the collector's own negative
+ * status.
  *
  * A collector that is just started again is waited for: until patience_ms have passed,
  * an attempt that found no socket, nobody at it or its queue full, or whose connection

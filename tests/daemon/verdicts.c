@@ -59,7 +59,7 @@ static void programs_start(struct program program[PROGRAMS])
 		program[i] = (struct program){ i % MODES, i / MODES % 2, i / MODES / 2, 0 };
 		snprintf(scenario, sizeof(scenario), "tries:%u,%d", i,
 			 program[i].own ? OWN_LIMIT : POLICY_LIMIT);
-		snprintf(settings, sizeof(settings), "QUIET=1\nLOG_LEVEL=3\nTRANSPORT=%s\nMODE=%s%s",
+		snprintf(settings, sizeof(settings), "QUIET=1\nLOG_LEVEL=INFO\nTRANSPORT=%s\nMODE=%s%s",
 			 program[i].socket ? "socket" : "lease", mode_names[program[i].own_mode],
 			 program[i].own ? "\nLIMITS=process:qp=2" : "");
 		program[i].pid = spawn_start(scenario, settings);
