@@ -150,13 +150,13 @@ static int head_check(const struct guard_head *head, const char *directory, char
 int monitor_guard_check(const char *directory, char *problem, size_t size)
 {
 	char path[PATH_MAX];
-	void *memory;
+	void *memory = NULL;
 	ino_t inode;
 	int result;
 
 	snprintf(path, sizeof(path), "%s/%s", directory, mapped[0].name);
 	result = memory_map(path, mapped[0].bytes, PROT_READ, &memory, &inode);
-	if (result == 0) {
+	if (result == 0 && memory) {
 		result = head_check(memory, directory, problem, size);
 		munmap(memory, mapped[0].bytes);
 	} else if (result != -ENOENT) {
