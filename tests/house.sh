@@ -116,6 +116,11 @@ while read -r name; do
 	fail "the static function $name is in several files:$(awk -v name="$name" '$1 == name { printf " %s", $2 }' "$work/statics")"
 done < <(cut -d ' ' -f 1 "$work/statics" | uniq -d)
 
+# ---- modes become a verdict in one place
+while read -r line; do
+	fail "$line: a mode is compared; terms/verdict.h says what it means"
+done < <(grep -rnE '[!=]= *MODE_(ENFORCE|WARN|AUDIT)|MODE_(ENFORCE|WARN|AUDIT) *[!=]=' src --include='*.[ch]')
+
 # ---- documents name every setting and every kind
 settings=$(sed -n 's/^SETTING(\([A-Z_]*\),.*/RDMA_INTERCEPT_\1/p' src/intercept/settings.def)
 kinds=$(sed -n 's/^KIND(\([a-z_]*\),.*/\1/p' src/terms/kinds.def)

@@ -79,8 +79,27 @@ static int books_file_open(struct books *books, const char *path, char problem[B
 	return 0;
 }
 
+/* Why a lease table was not opened. */
+static void books_table_describe(const struct books *books, const char *name, char *ret_reason,
+				 size_t size)
+{
+	struct lease_signature found = { 0 };
+	int fd = openat(books->directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0 || read(fd, &found, sizeof(found)) < 0)
+		found.version = 0;
+	if (fd >= 0)
+		close(fd);
+	snprintf(ret_reason, size,
+		 "has the layout version %u, this collector needs %u with the same kinds; end its "
+		 "clients and remove the directory to start anew",
+		 found.version, LEASE_VERSION);
+}
+
 static int books_tenants_open(struct books *books, const char *path, char problem[BOOKS_PROBLEM])
 {
+	char problem_of_table[256];
+
 	for (unsigned i = 0; i < BOOKS_TENANTS; i++) {
 		char name[BOOKS_TABLE_NAME];
 		int result;
@@ -89,12 +108,13 @@ static int books_tenants_open(struct books *books, const char *path, char proble
 			continue;
 		books_table_name(i, name);
 		result = books_tenant_open(books, i);
+		if (result == -EILSEQ)
+			books_table_describe(books, name, problem_of_table,
+					     sizeof(problem_of_table));
 		if (result < 0)
 			return statefile_problem(problem, result, path, name,
 						 result == -EILSEQ ?
-							 "has another layout; end the collector's "
-							 "clients and remove the directory to "
-							 "start anew" :
+							 problem_of_table :
 							 NULL);
 	}
 	return 0;

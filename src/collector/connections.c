@@ -193,6 +193,11 @@ enum progress connection_receive(struct connection *connection)
 		if (connection->input < sizeof(*header))
 			continue;
 		if (!header_check(header, problem, sizeof(problem))) {
+			if (proto_is_foreign(header))
+				log_seldom(connection->server->log, &connection->server->foreign,
+					   LOG_WARN,
+					   "process %d sends %s; restart it, after an update",
+					   (int)connection->peer.pid, problem);
 			connection->kept = false;
 			output_fail(connection, header->type, -EPROTO, problem);
 			return PROGRESS_DONE;

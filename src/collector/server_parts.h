@@ -73,7 +73,7 @@ struct server {
 	struct line *lines;
 	uint64_t spent_ns; /* of the line that had the last turn, when that began */
 	size_t output;	   /* of all connections */
-	struct log_seldom turned_away;
+	struct log_seldom turned_away, foreign;
 };
 
 /* ---- listener.c */

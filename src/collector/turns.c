@@ -120,12 +120,12 @@ static void request_answer(struct connection *connection)
 	connection->server->answer(connection->server->closure, &request);
 }
 
-/* Who has hung up meanwhile wants no answer. */
-static bool connection_has_hung_up(const struct connection *connection)
+/* Who has hung up meanwhile wants no answer, nor who has sent something after its request. */
+static bool request_is_withdrawn(const struct connection *connection)
 {
 	char byte;
 
-	return recv(connection->fd, &byte, sizeof(byte), MSG_PEEK) == 0;
+	return recv(connection->fd, &byte, sizeof(byte), MSG_PEEK) >= 0;
 }
 
 /* Whether its request is there already: it was held. */
@@ -142,7 +142,7 @@ static void connection_serve(struct connection *connection)
 								   connection_receive(connection);
 
 	if (progress == PROGRESS_READY) {
-		if (connection_has_hung_up(connection))
+		if (request_is_withdrawn(connection))
 			connection->broken = true;
 		else
 			request_answer(connection);

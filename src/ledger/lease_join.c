@@ -73,7 +73,8 @@ static void *join_map(int fd, size_t size, size_t mapped, int protection, uint64
 
 	if (syscall(SYS_pread64, fd, &found, sizeof(found), 0) != sizeof(found) ||
 	    found.magic != magic || fstat(fd, &status)) {
-		snprintf(problem, LEDGER_PROBLEM, "the collector's %s is none", what);
+		snprintf(problem, LEDGER_PROBLEM,
+			 "the collector sent an invalid %s (bad signature)", what);
 		return NULL;
 	}
 	if (found.version != LEASE_VERSION || found.kinds != kinds_signature() ||
@@ -81,7 +82,8 @@ static void *join_map(int fd, size_t size, size_t mapped, int protection, uint64
 		snprintf(
 			problem, LEDGER_PROBLEM,
 			"the collector's %s has the layout version %u and %llu bytes, this library "
-			"needs version %u, %zu bytes and the same kinds",
+			"needs version %u, %zu bytes and the same kinds; after an update, restart "
+			"the collector and the programs that use it",
 			what, found.version, (unsigned long long)status.st_size, LEASE_VERSION,
 			size);
 		return NULL;

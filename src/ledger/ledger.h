@@ -22,12 +22,13 @@
 #include "terms/kinds.h"
 #include "terms/tallies.h"
 #include "terms/terms.h"
+#include "terms/verdict.h"
 
 enum {
 	LEDGER_NAMELESS = 0,
 	LEDGER_SOCKET_PATH = 108,
 	LEDGER_REFUSED = 1,
-	LEDGER_UNANSWERED = 2, /* beyond the lease, and no collector answers */
+	LEDGER_UNANSWERED = 2, /* refused: beyond the lease, and no collector answers */
 	LEDGER_TOLERATED = 3,  /* taken, although it is over a limit: one that is not enforced */
 	LEDGER_LATER = 4,      /* a collector is there, and cannot be joined at the moment */
 	LEDGER_ALONE = 5,      /* joined, but the process counts in memory of its own */
@@ -58,7 +59,9 @@ struct ledger_refusal {
 	uint64_t used;
 	uint64_t wanted;
 	uint64_t limit;
-	bool unregistered;	/* with LEDGER_UNANSWERED: it answers, but knows nothing of us, */
+	enum verdict verdict;	/* on the charge */
+	bool unanswered;	/* no collector says which limit it is, */
+	bool unregistered;	/* or it answers, but knows nothing of us, */
 	bool no_lease;	/* or has no lease left for us */
 	const char *obstacle; /* likewise: why it could not be asked at all; NULL: it was */
 	bool own;	/* a limit of the process's own environment, not of its tenant's policy */
@@ -70,7 +73,7 @@ struct ledger_options {
 	const char *socket; /* of the collector; NULL: where one is usually found */
 	bool again;  /* an earlier attempt to join ended with LEDGER_LATER: wait less */
 	bool closed; /* no other place will do than the collector that is there, or the file */
-	enum mode own_mode; /* at the limits below, for the collector's events */
+	enum mode own_mode; /* at the limits below */
 	const char *name;   /* of the embedded file below /dev/shm */
 	mode_t mode;	    /* of a file that has to be created */
 	bool shared;	    /* the mode was an explicit choice: a file of another user will do */
@@ -120,6 +123,7 @@ struct ledger_lease {
 struct ledger {
 	const struct ledger_backing *backing;
 	const struct ledger_limits *limits;
+	enum mode own_mode; /* at these limits */
 	const struct log *log;
 	struct tallies *tallies;
 	char *gauges; /* of the first device; a stride further those of the next */
@@ -176,18 +180,18 @@ int ledger_device(struct ledger *ledger, const char *name);
 /* The name of a number; "-" for the nameless device. */
 const char *ledger_device_name(const struct ledger *ledger, unsigned device);
 
-/* Whose the process is, what is done there at a limit, and where the numbers live. Who charged
- * by force, since a limit is not enforced, and finds the mode unchanged after that, has been
- * counted before the mode changes. */
+/* Whose the process is, what is done there at a limit, and where the numbers live. The mode is for
+ * those who read; what becomes of a charge, ledger_charge says. */
 const char *ledger_tenant(const struct ledger *ledger);
 enum mode ledger_mode(const struct ledger *ledger);
 enum transport ledger_transport(const struct ledger *ledger);
 
 /*
  * Takes the cost. LEDGER_REFUSED with *ret_refusal filled when it would go over
- * a limit, even after everything that dead processes held was given back;
- * LEDGER_TOLERATED likewise, but it was taken; LEDGER_UNANSWERED with its kind and amounts; -errno when the ledger is out of
- * order. A forced charge is never refused.
+ * a limit, even after everything that dead processes held was given back, or LEDGER_UNANSWERED
+ * when no collector says whether it would. LEDGER_TOLERATED likewise, but it was taken. This is
+ * final: modes are taken into account. -errno when the ledger is out of order. A forced charge is
+ * never refused.
  */
 int ledger_charge(struct ledger *ledger, unsigned device, const struct cost *cost,
 		  struct ledger_refusal *ret_refusal);

@@ -133,8 +133,9 @@ static int shmfile_check_signature(const struct layout_signature *seen, const ch
 	if (seen->version != ours.version)
 		return shmfile_fail(
 			-EPROTO, problem,
-			"shared memory %s has layout version %u, this program has version %u", path,
-			seen->version, ours.version);
+			"shared memory %s has layout version %u, this program has version %u; end "
+			"the programs that use it and remove it",
+			path, seen->version, ours.version);
 	if (seen->word_bits != ours.word_bits)
 		return shmfile_fail(
 			-EPROTO, problem,
@@ -144,7 +145,8 @@ static int shmfile_check_signature(const struct layout_signature *seen, const ch
 		return shmfile_fail(
 			-EPROTO, problem,
 			"shared memory %s has layout version %u with other tables "
-			"(%u kinds, %u devices) than this program (%u kinds, %u devices)",
+			"(%u kinds, %u devices) than this program (%u kinds, %u devices); end the "
+			"programs that use it and remove it",
 			path, seen->version, seen->kinds, seen->devices, ours.kinds, ours.devices);
 	return 0;
 }

@@ -140,8 +140,11 @@ int proto_ask(const char *path, int connection, enum message type, const void *b
 				 (int)type);
 	call.deadline = call_reply_deadline(&call);
 	result = request_send(&call);
-	if (!result)
+	if (!result) {
 		result = reply_receive(&call);
+		if (result == -ETIMEDOUT)
+			request_withdraw(&call);
+	}
 	if (!result && call.message->reply)
 		memcpy(ret_body, &call.reply, call.message->reply);
 	errno = saved;

@@ -48,7 +48,8 @@ enum { PROTO_KEEP_CONNECTION = 1 };
  * queue was full, -EPERM when it is another user's (neither root, nor of our own uid),
  * -EMFILE when no descriptor is left for the connection, or for those of the reply, -ENOBUFS when
  * this process can make no socket for another reason (such as a filter of system calls),
- * -EPROTO for an answer that is none, or the collector's own negative status.
+ * -EPROTO for an invalid answer or a collector of another version, or the collector's own negative
+ * status.
  *
  * A collector that is just started again is waited for: until patience_ms have passed,
  * an attempt that found no socket, nobody at it or its queue full, or whose connection
@@ -65,7 +66,8 @@ int proto_call(const char *path, enum message type, const void *body, void *ret_
  * then the connection must not be used any more. It needs no new descriptor and no path, and
  * only the most common system calls (read, write, rt_sigprocmask), since a program may have
  * forbidden the others to itself. The caller makes sure that the number is still the connection's.
- * -ECONNRESET: nobody is at the other end any more; -ETIMEDOUT after PROTO_REPLY_MS.
+ * -ECONNRESET: nobody is at the other end any more; -ETIMEDOUT after PROTO_REPLY_MS: then the
+ * request is withdrawn, and a server that comes to it later does not carry it out.
  */
 int proto_ask(const char *path, int connection, enum message type, const void *body, void *ret_body,
 	      char problem[PROTO_PROBLEM]);

@@ -15,6 +15,9 @@
 
 #define FOREVER INT64_MAX
 
+/* The way out of two versions. */
+#define RESTART "; after an update, restart the collector and the programs that use it"
+
 enum { ERRNO_MOST = 4095 }; /* as the kernel has it: what is below -4095 is no -errno */
 
 union any_request {
@@ -77,6 +80,13 @@ int request_send(struct call *call)
 			return result;
 	}
 	return 0;
+}
+
+/* A byte after a request makes the server drop it. Otherwise the server would carry it out whenever
+ * it comes to it, and record an outcome that this side did not wait for. */
+void request_withdraw(const struct call *call)
+{
+	output_write(call->connection, "", 1);
 }
 
 /* Takes the descriptors that came with some bytes, or closes those that are too many. */
@@ -173,6 +183,11 @@ static int reply_receive_failure(struct call *call, int status, size_t length)
 	if (!length)
 		return call_fail(call, status, "the collector at %s: %s", call->path,
 				 strerror(-status));
+	/* It speaks this version of the protocol, and not this message. */
+	if (status == -EPROTO)
+		return call_fail(call, status,
+				 "the collector at %s does not understand %s (%.*s)" RESTART,
+				 call->path, call->message->name, (int)length, text);
 	return call_fail(call, status, "%.*s", (int)length, text);
 }
 
@@ -208,6 +223,8 @@ static int reply_receive_message(struct call *call)
 	begun = snprintf(call->problem, PROTO_PROBLEM, "from the server at %s came ", call->path);
 	result = proto_check(&header, PROTO_REPLY_MAX, call->problem + begun,
 			     PROTO_PROBLEM - (size_t)begun);
+	if (result && proto_is_foreign(&header))
+		strncat(call->problem, RESTART, PROTO_PROBLEM - strlen(call->problem) - 1);
 	if (result)
 		return result;
 	body = header.length - sizeof(header);

@@ -38,6 +38,12 @@ struct proto_header proto_header(enum message type, int status, size_t body)
 	};
 }
 
+bool proto_is_foreign(const struct proto_header *header)
+{
+	return header->magic == PROTO_MAGIC && (header->version != PROTO_VERSION ||
+						header->kinds != kinds_signature());
+}
+
 int proto_check(const struct proto_header *header, size_t most, char *problem, size_t size)
 {
 	if (header->magic != PROTO_MAGIC)

@@ -20,7 +20,7 @@
 #define PROTO_MAGIC 0x414d4452u /* "RDMA" */
 
 enum {
-	PROTO_VERSION = 3,
+	PROTO_VERSION = 4,
 	PROTO_MONITOR_WAY = 16,
 	PROTO_TEXT = 1024,
 	PROTO_REQUEST_MAX = 4096, /* whole messages */
@@ -350,6 +350,9 @@ struct proto_header proto_header(enum message type, int status, size_t body);
  * -EPROTO with a sentence that names what is wrong.
  */
 int proto_check(const struct proto_header *header, size_t most, char *problem, size_t size);
+
+/* Whether the header is of a program of another version, by its protocol or its kinds. */
+bool proto_is_foreign(const struct proto_header *header);
 
 /* Ends a received string inside its array. */
 #define proto_text(array) ((array)[sizeof(array) - 1] = '\0', (array))

@@ -686,6 +686,8 @@ static void absent_guards(void)
 	guard_load(newer);
 	EVENTUALLY(is("a", GUARANTEE_NONE, "another version of rdma_monitor"), "%s",
 	      guard("a").reason);
+	CHECK(strstr(guard("a").reason, "take it out with: rdma_monitor --unload"), "%s",
+	      guard("a").reason);
 	other.kinds++;
 	guard_load(other);
 	EVENTUALLY(is("a", GUARANTEE_NONE, "another version of rdma_monitor"));

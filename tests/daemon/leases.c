@@ -970,7 +970,7 @@ static void versions(void)
 	CHECK(strstr(text, "is damaged") && strstr(text, "exit 1"), "%s", text);
 	wrong.version = 9;
 	CHECK(proto_check(&wrong, PROTO_REQUEST_MAX, problem, sizeof(problem)) == -EPROTO);
-	CHECK(strstr(problem, "version 9") && strstr(problem, "version 3"), "%s", problem);
+	CHECK(strstr(problem, "version 9") && strstr(problem, "version 4"), "%s", problem);
 }
 
 /* ---- a thread with a small stack: it joins, asks for more, and is refused */

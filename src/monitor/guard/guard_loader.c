@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "monitor/guard/guard_loader_parts.h"
+#include "monitor/guard/guard_maps.h"
 #include "monitor/kernel/pins.h"
 #include "monitor/kernel/uverbs.h"
 
@@ -131,11 +132,7 @@ static int guard_memory_open(struct guard_loader *loader, char *problem, size_t 
 	    !loader->owners)
 		return pins_fail(-errno, problem, size, "the guard's maps cannot be mapped: %s",
 				 strerror(errno));
-	if (!loader->head->magic)
-		return guard_head_fill(loader, problem, size);
-	if (loader->head->version != GUARD_VERSION || loader->head->kinds != kinds_signature())
-		return pins_fail(-EPROTO, problem, size, "the guard is of another version");
-	return 0;
+	return loader->head->magic ? 0 : guard_head_fill(loader, problem, size);
 }
 
 int guard_loader_open(struct guard_loader **ret_loader, const char *directory, unsigned places,
@@ -148,7 +145,10 @@ int guard_loader_open(struct guard_loader **ret_loader, const char *directory, u
 		return pins_fail(-ENOMEM, problem, size, "no memory");
 	snprintf(loader->directory, sizeof(loader->directory), "%s", directory);
 	loader->places = places;
-	result = maps_make(loader, problem, size);
+	/* Before maps of another layout are taken up. */
+	result = monitor_guard_check(directory, problem, size);
+	if (result == 0)
+		result = maps_make(loader, problem, size);
 	if (result == 0)
 		result = guard_memory_open(loader, problem, size);
 	if (result < 0)

@@ -139,11 +139,30 @@ static int head_check(const struct guard_head *head, const char *directory, char
 	    head->tenants != GUARD_TENANTS || head->kinds != kinds_signature()) {
 		snprintf(problem, size,
 			 "%s: the guard is of another version of rdma_monitor (layout %u, this is "
-			 "%u)",
-			 directory, head->version, GUARD_VERSION);
+			 "%u%s); take it out with: rdma_monitor --unload",
+			 directory, head->version, GUARD_VERSION,
+			 head->version == GUARD_VERSION ? ", other kinds or sizes" : "");
 		return -EPROTO;
 	}
 	return 0;
+}
+
+int monitor_guard_check(const char *directory, char *problem, size_t size)
+{
+	char path[PATH_MAX];
+	void *memory = NULL;
+	ino_t inode;
+	int result;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, mapped[0].name);
+	result = memory_map(path, mapped[0].bytes, PROT_READ, &memory, &inode);
+	if (result == 0 && memory) {
+		result = head_check(memory, directory, problem, size);
+		munmap(memory, mapped[0].bytes);
+	} else if (result != -ENOENT) {
+		snprintf(problem, size, "%s: %s", path, strerror(-result));
+	}
+	return result == -ENOENT ? 0 : result;
 }
 
 int monitor_guard_open(struct monitor_guard *ret_guard, const char *directory, char *problem,

@@ -44,6 +44,10 @@ int monitor_guard_open(struct monitor_guard *ret_guard, const char *directory, c
 		       size_t size);
 void monitor_guard_close(struct monitor_guard *guard);
 
+/* Whether this version can take up the guard of a directory: 0 also where there is none, or
+ * -errno with a sentence. */
+int monitor_guard_check(const char *directory, char *problem, size_t size);
+
 /* Whether what was opened is still what the directory holds. */
 bool monitor_guard_is_current(const struct monitor_guard *guard, const char *directory);
 

@@ -118,8 +118,10 @@ int monitor_reader_open(struct monitor_reader *ret_reader, const char *directory
 	if (head->magic != MONITOR_MAGIC || head->version != MONITOR_VERSION ||
 	    head->rows != MONITOR_ROWS || head->kinds != kinds_signature()) {
 		snprintf(problem, size,
-			 "%s: another version of rdma_monitor is loaded (layout %u, this is %u)",
-			 directory, head->version, MONITOR_VERSION);
+			 "%s: another version of rdma_monitor is loaded (layout %u, this is %u%s); "
+			 "take it out with: rdma_monitor --unload",
+			 directory, head->version, MONITOR_VERSION,
+			 head->version == MONITOR_VERSION ? ", other kinds or sizes" : "");
 		munmap((void *)head, sizeof(*head));
 		return -EPROTO;
 	}
