@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/descriptors.h"
+
 enum {
 	OUTPUT_MAX = 64 << 20, /* of replies that wait to be read, together */
 	OUTPUT_PER_USER = OUTPUT_MAX / 4,
@@ -88,22 +90,12 @@ static void output_message(struct connection *connection, enum message type, int
 {
 	struct proto_header header = proto_header(type, status, size);
 	struct iovec parts[2] = { { &header, sizeof(header) }, { (void *)body, size } };
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(2 * sizeof(int))];
-	} control = { 0 };
+	union descriptors control;
 	struct msghdr message = { .msg_iov = parts, .msg_iovlen = size ? 2 : 1 };
 	size_t skip;
 	ssize_t sent;
 
-	if (fd_count) {
-		message.msg_control = &control;
-		message.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
-		control.header.cmsg_level = SOL_SOCKET;
-		control.header.cmsg_type = SCM_RIGHTS;
-		control.header.cmsg_len = CMSG_LEN(fd_count * sizeof(int));
-		memcpy(CMSG_DATA(&control.header), fds, fd_count * sizeof(int));
-	}
+	descriptors_attach(&message, &control, fds, fd_count);
 	do
 		sent = sendmsg(connection->fd, &message, MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/descriptors.h"
 #include "proto/messages.h"
 
 #define PROTO_SERVICE_SOCKET "/run/rdma_intercept/collector.sock"
@@ -22,7 +23,7 @@
 enum {
 	PROTO_PATH = 108,
 	PROTO_PROBLEM = 320,
-	PROTO_FDS = 2,
+	PROTO_FDS = DESCRIPTORS_MAX,
 	PROTO_REPLY_MS = 1000, /* what a server that took the connection gets at least */
 };
 

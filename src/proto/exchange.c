@@ -82,26 +82,7 @@ int request_send(struct call *call)
 /* Takes the descriptors that came with some bytes, or closes those that are too many. */
 static int reply_take_descriptors(struct call *call, struct msghdr *message)
 {
-	bool too_many = false;
-
-	for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part;
-	     part = CMSG_NXTHDR(message, part)) {
-		size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		int fd;
-
-		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i < count; i++) {
-			memcpy(&fd, CMSG_DATA(part) + i * sizeof(fd), sizeof(fd));
-			if (call->fds < PROTO_FDS) {
-				call->fd[call->fds++] = fd;
-			} else {
-				syscall(SYS_close, fd);
-				too_many = true;
-			}
-		}
-	}
-	if (!too_many && !(message->msg_flags & MSG_CTRUNC))
+	if (!descriptors_take(message, call->fd, &call->fds))
 		return 0;
 	/* The kernel drops what has no room: in our buffer, or in the table of this process. */
 	if (call->fds < PROTO_FDS)
@@ -115,21 +96,16 @@ static int reply_receive_bytes(struct call *call, void *buffer, size_t size)
 	size_t got = 0;
 
 	while (got < size) {
-		union {
-			struct cmsghdr aligned;
-			char bytes[CMSG_SPACE(PROTO_FDS * sizeof(int))];
-		} control;
+		union descriptors control;
 		struct iovec rest = { (char *)buffer + got, size - got };
-		struct msghdr message = { .msg_iov = &rest,
-					  .msg_iovlen = 1,
-					  .msg_control = &control,
-					  .msg_controllen = sizeof(control) };
-		ssize_t part =
-			call->kept ?
-				syscall(SYS_read, call->connection, rest.iov_base, rest.iov_len) :
-				syscall(SYS_recvmsg, call->connection, &message, MSG_CMSG_CLOEXEC);
+		struct msghdr message = { .msg_iov = &rest, .msg_iovlen = 1 };
 		int result = 0;
+		ssize_t part;
 
+		descriptors_expect(&message, &control);
+		part = call->kept ?
+			       syscall(SYS_read, call->connection, rest.iov_base, rest.iov_len) :
+			       syscall(SYS_recvmsg, call->connection, &message, MSG_CMSG_CLOEXEC);
 		if (part > 0) {
 			got += (size_t)part;
 			if (!call->kept)
