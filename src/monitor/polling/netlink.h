@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The kernel's own list of RDMA objects, asked for over netlink: what "rdma resource
- * show" prints. Needs no library and no BPF. Knows nothing of rows, or of /proc.
+ * show" prints. Needs no BPF. Knows nothing of rows, or of /proc.
  */
 #ifndef MONITOR_POLLING_NETLINK_H
 #define MONITOR_POLLING_NETLINK_H
