@@ -15,6 +15,7 @@
 #include "base/cgroup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/security_modules.h"
 #include "collector/guard_parts.h"
 #include "monitor/reader/reader.h"
 
@@ -22,7 +23,7 @@
 #define CGROUPS_VARIABLE "RDMA_COLLECTOR_CGROUPS"
 #define LSM_VARIABLE "RDMA_COLLECTOR_LSM"
 
-#define LSM "/sys/kernel/security/lsm"
+#define LSM SECURITY_MODULES_MOUNT "/" SECURITY_MODULES_NAME
 
 /* What is shown is as old as this at most. */
 #define FRESH_NS 100000000u
@@ -79,23 +80,19 @@ struct guards_tenant *guards_tenant_add(struct guards *guards, const char *name)
 /* Why a monitor may have no guard; "" if there is nothing to say. */
 static void guards_lsm_explain(char *ret_text, size_t size)
 {
-	char text[128], names[128], *name, *rest = names;
-	bool found = file_read_small(guards_path(LSM_VARIABLE, LSM), text, sizeof(text)) <= 0;
+	char modules[512], boot[SECURITY_MODULES_BOOT];
 
-	text[strcspn(text, "\n")] = '\0';
-	strcpy(names, text);
-	while ((name = strsep(&rest, ",")))
-		found |= !strcmp(name, "bpf");
 	*ret_text = '\0';
-	if (!found)
-		snprintf(ret_text, size,
-			 ": this kernel runs without BPF LSM; boot it with lsm=%s,bpf", text);
+	if (file_read_small(guards_path(LSM_VARIABLE, LSM), modules, sizeof(modules)) > 0 &&
+	    !security_modules_have_bpf(modules, boot))
+		snprintf(ret_text, size, ": this kernel runs without BPF LSM; boot it with %s",
+			 boot);
 }
 
 /* A better sentence than that of the maps, where there is one. */
 static void guards_absence_explain(const char *directory, int result, char problem[GUARDS_REASON])
 {
-	char head[PATH_MAX + 8], guard[PATH_MAX + 16], lsm[GUARDS_REASON / 2 + 64];
+	char head[PATH_MAX + 8], guard[PATH_MAX + 16], lsm[SECURITY_MODULES_BOOT + 64];
 
 	snprintf(head, sizeof(head), "%s/head", directory);
 	snprintf(guard, sizeof(guard), "%s/guard_head", directory);

@@ -7,12 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/security_modules.h"
 #include "monitor/guard/guard_loader_parts.h"
 #include "monitor/kernel/pins.h"
 
 #include "monitor/guard/guard.skel.h"
-
-enum { NAMES = 512 }; /* bytes, of security modules */
 
 /* In the order of attaching: ends before beginnings, and what refuses last. */
 static const struct part {
@@ -41,33 +40,22 @@ static const struct part {
 };
 enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
 
-/* The security modules in force, "a,b,c". */
-static int security_modules(char *ret_names, size_t size)
-{
-	int fd = probe_file("securityfs", "/sys/kernel/security", "lsm");
-	ssize_t length = fd < 0 ? -1 : read(fd, ret_names, size - 1);
-
-	if (fd >= 0)
-		close(fd);
-	ret_names[length > 0 ? length : 0] = '\0';
-	ret_names[strcspn(ret_names, "\n")] = '\0';
-	return length > 0 ? 0 : -ENOENT;
-}
-
 /* Attached where it is not in force, a program is simply never asked. */
 static int security_check(char *problem, size_t size)
 {
-	char names[NAMES], *rest = names, *name;
+	int fd = probe_file("securityfs", SECURITY_MODULES_MOUNT, SECURITY_MODULES_NAME);
+	char modules[512], boot[SECURITY_MODULES_BOOT];
+	ssize_t length = fd < 0 ? -1 : read(fd, modules, sizeof(modules) - 1);
 
-	if (security_modules(names, sizeof(names)) < 0)
+	if (fd >= 0)
+		close(fd);
+	if (length <= 0)
 		return pins_fail(-ENOTSUP, problem, size,
 				 "this kernel does not say which security modules are in force");
-	snprintf(problem, size, "BPF LSM is not in force; boot with lsm=%.150s%sbpf", names,
-		 names[0] ? "," : "");
-	while ((name = strsep(&rest, ",")))
-		if (!strcmp(name, "bpf"))
-			return 0;
-	return -ENOTSUP;
+	modules[length] = '\0';
+	if (security_modules_have_bpf(modules, boot))
+		return 0;
+	return pins_fail(-ENOTSUP, problem, size, "BPF LSM is not in force; boot with %s", boot);
 }
 
 /* ---- attaching */
