@@ -29,8 +29,7 @@ int control_environment(struct collector *collector, char problem[POLICY_PROBLEM
 		enum kind kind = host_variables[i].kind;
 		uint64_t *limit = &collector->environment->host.total[kind];
 
-		if (value && size_parse(value, strlen(value), 1, kind_rows[kind].unit == UNIT_BYTES,
-					limit) < 0) {
+		if (value && kind_amount_parse(kind, value, strlen(value), limit) < 0) {
 			snprintf(problem, POLICY_PROBLEM,
 				 "%s='%.80s' is not valid (allowed: a number, or unlimited)",
 				 host_variables[i].variable, value);
