@@ -93,7 +93,7 @@ static int set_choice(const struct cli *cli, const char *name, const char *optio
 static int set_preload(const struct cli *cli)
 {
 	const char *others = getenv(PRELOAD);
-	char library[PATH_MAX], problem[LIBRARY_PROBLEM], *all;
+	char library[PATH_MAX], problem[PROBLEM_SIZE], *all;
 
 	if (library_find(library, problem) < 0)
 		return cli_fail(cli, CLI_RUN, "%s", problem);

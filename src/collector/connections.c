@@ -157,25 +157,25 @@ static void connection_await_next(struct connection *connection)
 /* ---- receiving */
 
 /* Whether the header, as far as it is there, begins a request that we know. */
-static bool header_check(const struct proto_header *header, char *problem, size_t size)
+static int header_check(const struct proto_header *header, char problem[PROBLEM_SIZE])
 {
 	const struct proto_message *message;
+	int result = proto_check(header, PROTO_REQUEST_MAX, problem);
 
-	if (proto_check(header, PROTO_REQUEST_MAX, problem, size) < 0)
-		return false;
+	if (result < 0)
+		return result;
 	message = proto_message(header->type);
 	if (header->length == sizeof(*header) + message->request)
-		return true;
-	snprintf(problem, size, "%s of %u bytes, not %zu", message->name, header->length,
-		 sizeof(*header) + message->request);
-	return false;
+		return 0;
+	return problem_set(-EPROTO, problem, "%s of %u bytes, not %zu", message->name,
+			   header->length, sizeof(*header) + message->request);
 }
 
 /* Reads what is there. DONE: answered, for better or worse. */
 enum progress connection_receive(struct connection *connection)
 {
 	const struct proto_header *header = (const void *)connection->input_buffer;
-	char problem[PROTO_TEXT];
+	char problem[PROBLEM_SIZE];
 
 	for (;;) {
 		ssize_t size = recv(connection->fd, connection->input_buffer + connection->input,
@@ -192,7 +192,7 @@ enum progress connection_receive(struct connection *connection)
 		connection->input += (size_t)size;
 		if (connection->input < sizeof(*header))
 			continue;
-		if (!header_check(header, problem, sizeof(problem))) {
+		if (header_check(header, problem) < 0) {
 			connection->kept = false;
 			output_fail(connection, header->type, -EPROTO, problem);
 			return PROGRESS_DONE;

@@ -90,22 +90,22 @@ static void guards_lsm_explain(char *ret_text, size_t size)
 }
 
 /* A better sentence than that of the maps, where there is one. */
-static void guards_absence_explain(const char *directory, int result, char problem[GUARDS_REASON])
+static void guards_absence_explain(const char *directory, int result, char problem[PROBLEM_SIZE])
 {
 	char head[PATH_MAX + 8], guard[PATH_MAX + 16], lsm[SECURITY_MODULES_BOOT + 64];
 
 	snprintf(head, sizeof(head), "%s/head", directory);
 	snprintf(guard, sizeof(guard), "%s/guard_head", directory);
 	if (result == -EPERM || result == -EACCES) {
-		snprintf(problem, GUARDS_REASON,
-			 "%.100s: only root's collector may tell the guard anything", directory);
+		problem_set(result, problem,
+			    "%.100s: only root's collector may tell the guard anything", directory);
 	} else if (result != -ENOENT || !access(guard, F_OK)) {
 		return;
 	} else if (access(head, F_OK)) {
-		snprintf(problem, GUARDS_REASON, "%.100s: no rdma_monitor is loaded", directory);
+		problem_set(result, problem, "%.100s: no rdma_monitor is loaded", directory);
 	} else {
 		guards_lsm_explain(lsm, sizeof(lsm));
-		snprintf(problem, GUARDS_REASON, "rdma_monitor has no guard%s", lsm);
+		problem_set(result, problem, "rdma_monitor has no guard%s", lsm);
 	}
 }
 
@@ -166,7 +166,7 @@ static void guards_find(struct collector *collector)
 {
 	struct guards *guards = &collector->guards;
 	const char *directory = monitor_directory();
-	char problem[GUARDS_REASON] = "";
+	char problem[PROBLEM_SIZE] = "";
 	int result;
 
 	if (guards->guard.head && !strcmp(guards->directory, directory) &&
@@ -174,7 +174,7 @@ static void guards_find(struct collector *collector)
 		return;
 	guards_forget(guards);
 	snprintf(guards->directory, sizeof(guards->directory), "%s", directory);
-	result = monitor_guard_open(&guards->guard, directory, problem, sizeof(problem));
+	result = monitor_guard_open(&guards->guard, directory, problem);
 	if (result == 0) {
 		/* Events begin anew with each collector; of a guard that comes later, all is new. */
 		guards->seen = guards->looked ? 0 : guards->guard.head->logged;

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "base/problem.h"
 #include "collector/server.h"
 
 #ifndef SO_PEERPIDFD
@@ -79,7 +80,7 @@ struct server {
 /* ---- listener.c */
 
 /* Binds and listens at server->path, and accepts clients. -errno, with a sentence. */
-int listener_open(struct server *server, char problem[SERVER_PROBLEM]);
+int listener_open(struct server *server, char problem[PROBLEM_SIZE]);
 /* Takes the socket away from its path, if it is still the one that was made. */
 void listener_close(struct server *server);
 

@@ -24,7 +24,7 @@ int call_fail(struct call *call, int error, const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(call->problem, PROTO_PROBLEM, format, arguments);
+	vsnprintf(call->problem, PROBLEM_SIZE, format, arguments);
 	va_end(arguments);
 	return error;
 }
@@ -124,7 +124,7 @@ int proto_socket_path(const char *chosen, char ret_path[PROTO_PATH])
 }
 
 int proto_ask(const char *path, int connection, enum message type, const void *body, void *ret_body,
-	      char problem[PROTO_PROBLEM])
+	      char problem[PROBLEM_SIZE])
 {
 	struct call call = { .path = path,
 			     .message = proto_message(type),
@@ -150,7 +150,7 @@ int proto_ask(const char *path, int connection, enum message type, const void *b
 
 int proto_call(const char *path, enum message type, const void *body, void *ret_body,
 	       struct proto_reply *ret_reply, unsigned flags, unsigned patience_ms,
-	       char problem[PROTO_PROBLEM])
+	       char problem[PROBLEM_SIZE])
 {
 	struct call call = { .path = path,
 			     .message = proto_message(type),
@@ -183,7 +183,7 @@ int proto_call(const char *path, enum message type, const void *body, void *ret_
 }
 
 int proto_rows(const char *path, enum message type, const void *body, proto_row_function *each,
-	       void *closure, unsigned patience_ms, char problem[PROTO_PROBLEM])
+	       void *closure, unsigned patience_ms, char problem[PROBLEM_SIZE])
 {
 	struct call call = { .path = path,
 			     .message = proto_message(type),

@@ -167,9 +167,10 @@ static bool reply_fits_request(const struct proto_header *header,
 /* One message of the reply, into call->status and call->reply. */
 static int reply_receive_message(struct call *call)
 {
+	char problem[PROBLEM_SIZE];
 	struct proto_header header;
 	size_t body;
-	int begun, result;
+	int result;
 
 	if (call->follow) {
 		result = call_wait_until(FOREVER, call->connection, POLLIN);
@@ -181,11 +182,10 @@ static int reply_receive_message(struct call *call)
 	result = reply_receive_bytes(call, &header, sizeof(header));
 	if (result)
 		return result;
-	begun = snprintf(call->problem, PROTO_PROBLEM, "from the server at %s came ", call->path);
-	result = proto_check(&header, PROTO_REPLY_MAX, call->problem + begun,
-			     PROTO_PROBLEM - (size_t)begun);
+	result = proto_check(&header, PROTO_REPLY_MAX, problem);
 	if (result)
-		return result;
+		return call_fail(call, result, "from the server at %s came %s", call->path,
+				 problem);
 	body = header.length - sizeof(header);
 	if (header.status < 0 && header.status >= -ERRNO_MOST && body <= PROTO_TEXT)
 		return reply_receive_failure(call, header.status, body);

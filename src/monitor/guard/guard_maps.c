@@ -65,26 +65,25 @@ static int cgroups_open(struct monitor_guard *guard, const char *path)
 }
 
 /* 0, or -errno with a sentence, for a head that was mapped. */
-static int head_check(const struct guard_head *head, const char *directory, char *problem,
-		      size_t size)
+static int head_check(const struct guard_head *head, const char *directory,
+		      char problem[PROBLEM_SIZE])
 {
-	if (!__atomic_load_n(&head->magic, __ATOMIC_ACQUIRE)) {
-		snprintf(problem, size, "%s: the guard is just being loaded", directory);
-		return -ENOENT;
-	}
+	if (!__atomic_load_n(&head->magic, __ATOMIC_ACQUIRE))
+		return problem_set(-ENOENT, problem, "%s: the guard is just being loaded",
+				   directory);
 	if (head->magic != GUARD_MAGIC || head->version != GUARD_VERSION ||
 	    head->tenants != GUARD_TENANTS || head->kinds != kinds_signature()) {
-		snprintf(problem, size,
-			 "%s: the guard is of another version of rdma_monitor (layout %u, this is "
-			 "%u)",
-			 directory, head->version, GUARD_VERSION);
-		return -EPROTO;
+		return problem_set(
+			-EPROTO, problem,
+			"%s: the guard is of another version of rdma_monitor (layout %u, this is "
+			"%u)",
+			directory, head->version, GUARD_VERSION);
 	}
 	return 0;
 }
 
-int monitor_guard_open(struct monitor_guard *ret_guard, const char *directory, char *problem,
-		       size_t size)
+int monitor_guard_open(struct monitor_guard *ret_guard, const char *directory,
+		       char problem[PROBLEM_SIZE])
 {
 	struct monitor_guard guard = { .map = -1 };
 	char path[PATH_MAX];
@@ -95,17 +94,17 @@ int monitor_guard_open(struct monitor_guard *ret_guard, const char *directory, c
 		result = pinned_map_memory(path, mapped[i].bytes, mapped[i].protection,
 					   map_memory(&guard, i), &guard.inode[i]);
 		if (result < 0)
-			snprintf(problem, size,
-				 result == -ENOENT ? "%s: there is no guard" : "%s/%s: %s",
-				 directory, mapped[i].name, strerror(-result));
+			problem_set(result, problem,
+				    result == -ENOENT ? "%s: there is no guard" : "%s/%s: %s",
+				    directory, mapped[i].name, strerror(-result));
 		else if (i == 0)
-			result = head_check(guard.head, directory, problem, size);
+			result = head_check(guard.head, directory, problem);
 	}
 	if (result == 0) {
 		snprintf(path, sizeof(path), "%s/%s", directory, CGROUPS_NAME);
 		result = cgroups_open(&guard, path);
 		if (result < 0)
-			snprintf(problem, size, "%s: %s", path, strerror(-result));
+			problem_set(result, problem, "%s: %s", path, strerror(-result));
 	}
 	if (result < 0)
 		monitor_guard_close(&guard);

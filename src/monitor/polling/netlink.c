@@ -365,37 +365,39 @@ static int netlink_connect(struct connection *ret_connection)
 	return 0;
 }
 
-static int netlink_complain(int result, char *problem, size_t size)
+static int netlink_complain(int result, char problem[PROBLEM_SIZE])
 {
 	switch (result) {
 	case -EPROTONOSUPPORT:
 	case -ECONNREFUSED:
-		snprintf(problem, size, "the kernel has no RDMA here: ib_core is not loaded");
+		problem_set(result, problem, "the kernel has no RDMA here: ib_core is not loaded");
 		break;
 	case -EPERM:
 	case -EACCES:
-		snprintf(problem, size,
-			 "the kernel does not list its RDMA objects to us: CAP_NET_ADMIN in the "
-			 "first user namespace is missing");
+		problem_set(result, problem,
+			    "the kernel does not list its RDMA objects to us: CAP_NET_ADMIN in the "
+			    "first user namespace is missing");
 		break;
 	case -EBADMSG:
 	case -EMSGSIZE:
-		snprintf(problem, size, "the kernel's list of RDMA objects cannot be understood");
+		problem_set(result, problem,
+			    "the kernel's list of RDMA objects cannot be understood");
 		break;
 	default:
-		snprintf(problem, size, "the kernel's list of RDMA objects: %s", strerror(-result));
+		problem_set(result, problem, "the kernel's list of RDMA objects: %s",
+			    strerror(-result));
 	}
 	return result;
 }
 
-int netlink_objects(struct netlink_list *list, char *problem, size_t size)
+int netlink_objects(struct netlink_list *list, char problem[PROBLEM_SIZE])
 {
 	struct netlink_list devices = { 0 };
 	struct connection connection = { 0 };
 	int result = netlink_connect(&connection);
 
 	if (result < 0)
-		return netlink_complain(result, problem, size);
+		return netlink_complain(result, problem);
 	list->count = 0;
 	list->observed = 0;
 	for (unsigned i = 0; i < DUMPS; i++)
@@ -412,5 +414,5 @@ int netlink_objects(struct netlink_list *list, char *problem, size_t size)
 	netlink_list_free(&devices);
 	mnl_socket_close(connection.socket);
 	free(connection.buffer);
-	return result < 0 ? netlink_complain(result, problem, size) : 0;
+	return result < 0 ? netlink_complain(result, problem) : 0;
 }

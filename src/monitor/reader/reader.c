@@ -55,38 +55,36 @@ static int reader_map(const char *directory, const char *name, size_t bytes, voi
 	return pinned_map_memory(path, bytes, PROT_READ, ret_memory, NULL);
 }
 
-int monitor_reader_open(struct monitor_reader *ret_reader, const char *directory, char *problem,
-			size_t size)
+int monitor_reader_open(struct monitor_reader *ret_reader, const char *directory,
+			char problem[PROBLEM_SIZE])
 {
 	const struct monitor_head *head;
 	void *memory;
 	int result = reader_map(directory, "head", sizeof(*head), &memory);
 
-	if (result < 0) {
-		snprintf(problem, size,
-			 result == -ENOENT ? "%s: no rdma_monitor is loaded" : "%s/head: %s",
-			 directory, strerror(-result));
-		return result;
-	}
+	if (result < 0)
+		return problem_set(result, problem,
+				   result == -ENOENT ? "%s: no rdma_monitor is loaded" :
+						       "%s/head: %s",
+				   directory, strerror(-result));
 	head = memory;
 	if (!__atomic_load_n(&head->magic, __ATOMIC_ACQUIRE)) {
-		snprintf(problem, size, "%s: rdma_monitor is just being loaded", directory);
-		munmap((void *)head, sizeof(*head));
-		return -ENOENT;
+		munmap(memory, sizeof(*head));
+		return problem_set(-ENOENT, problem, "%s: rdma_monitor is just being loaded",
+				   directory);
 	}
 	if (head->magic != MONITOR_MAGIC || head->version != MONITOR_VERSION ||
 	    head->rows != MONITOR_ROWS || head->kinds != kinds_signature()) {
-		snprintf(problem, size,
-			 "%s: another version of rdma_monitor is loaded (layout %u, this is %u)",
-			 directory, head->version, MONITOR_VERSION);
-		munmap((void *)head, sizeof(*head));
+		problem_set(-EPROTO, problem,
+			    "%s: another version of rdma_monitor is loaded (layout %u, this is %u)",
+			    directory, head->version, MONITOR_VERSION);
+		munmap(memory, sizeof(*head));
 		return -EPROTO;
 	}
 	result = reader_map(directory, "rows", MONITOR_ROWS_BYTES, &memory);
 	if (result < 0) {
-		snprintf(problem, size, "%s/rows: %s", directory, strerror(-result));
 		munmap((void *)head, sizeof(*head));
-		return result;
+		return problem_set(result, problem, "%s/rows: %s", directory, strerror(-result));
 	}
 	*ret_reader = (struct monitor_reader){ .head = head, .rows = memory };
 	return 0;
