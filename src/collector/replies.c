@@ -22,9 +22,10 @@ enum {
 
 static size_t output_of_user(const struct server *server, uid_t uid)
 {
+	const struct connection *c;
 	size_t output = 0;
 
-	for (const struct connection *c = server->parked.next; c != &server->parked; c = c->next)
+	TAILQ_FOREACH (c, &server->parked, link)
 		if (c->peer.uid == uid)
 			output += c->output_size;
 	return output;
@@ -157,10 +158,10 @@ void server_end(const struct request *request)
 /* A user has only so many subscribers: the oldest makes room. */
 static void subscribers_make_room(struct server *server, uid_t uid)
 {
-	struct connection *oldest = NULL;
+	struct connection *oldest = NULL, *c;
 	unsigned count = 0;
 
-	for (struct connection *c = server->parked.next; c != &server->parked; c = c->next)
+	TAILQ_FOREACH (c, &server->parked, link)
 		if (c->subscribed && c->peer.uid == uid) {
 			oldest = oldest ? oldest : c;
 			count++;
@@ -184,8 +185,8 @@ void server_publish(struct server *server, enum message type, const void *body,
 	struct proto_header header = proto_header(type, PROTO_MORE, message->reply);
 	struct connection *next;
 
-	for (struct connection *c = server->parked.next; c != &server->parked; c = next) {
-		next = c->next;
+	for (struct connection *c = TAILQ_FIRST(&server->parked); c; c = next) {
+		next = TAILQ_NEXT(c, link);
 		if (!c->subscribed || !wants(c->input_buffer + sizeof(header), body))
 			continue;
 		output_keep(c, &header, sizeof(header));

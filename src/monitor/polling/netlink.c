@@ -139,8 +139,7 @@ static int entry_parse(const struct dump *dump, struct netlink_list *list,
 
 	/* Kernels before 5.0 do not number what they list. */
 	object.number = (__u32)list->count;
-	mnl_attr_for_each_nested(attribute, entry)
-	{
+	mnl_attr_for_each_nested (attribute, entry) {
 		unsigned type = mnl_attr_get_type(attribute);
 
 		result = 0;
@@ -179,8 +178,7 @@ static int table_parse(const struct dump *dump, struct netlink_list *list,
 {
 	const struct nlattr *attribute;
 
-	mnl_attr_for_each_nested(attribute, table)
-	{
+	mnl_attr_for_each_nested (attribute, table) {
 		int result = mnl_attr_get_type(attribute) == dump->entry ?
 				     entry_parse(dump, list, base, attribute) :
 				     0;
@@ -203,8 +201,7 @@ static int message_parse(const struct dump *dump, struct netlink_list *list,
 	const struct nlattr *attr; /* the macro knows it by this name */
 	int result;
 
-	mnl_attr_for_each_payload(payload, length)
-	{
+	mnl_attr_for_each_payload (payload, length) {
 		unsigned type = mnl_attr_get_type(attr);
 
 		result = 0;
