@@ -118,6 +118,7 @@ done < <(cut -d ' ' -f 1 "$work/statics" | uniq -d)
 
 # ---- six lines in a row are written once: what is needed twice is a function
 # (blank lines, comments, includes and lone braces do not count; a run is found where it begins)
+mapfile -t sources < <(find src -name '*.[ch]' | sort)
 awk '
 	FNR == 1 { count = 0; comment = 0 }
 	{ gsub(/[ \t\\]+/, " "); sub(/^ /, ""); sub(/ $/, "") }
@@ -132,8 +133,10 @@ awk '
 		place = FILENAME ":" number[count % 6]
 		if (run in first) print place " " first[run]
 		else first[run] = place
-	}' $(find src -name '*.[ch]' | sort) >"$work/runs"
+	}' "${sources[@]}" >"$work/runs"
 while read -r place earlier; do
+	# (the guard's two looks begin alike; with a function for that, its programs are longer)
+	[ "${place%:*} ${earlier%:*}" != 'src/monitor/guard/look.bpf.h src/monitor/guard/look.bpf.h' ] || continue
 	fail "$place has six lines that stand at $earlier, too"
 done <"$work/runs"
 

@@ -21,18 +21,14 @@ static __always_inline void command_float(const struct guard_command *command)
 		count_set_afloat(command->slot, command->kind, command->bytes);
 }
 
-/* A thread comes with another command. Fills in whose it is, and finds the thread's last one (or
- * NULL). 1: somebody's; 0: nobody's; -ENOMEM: nobody can tell. */
-static __always_inline int look_begin(const struct guard_head *head,
-				      struct guard_command **ret_last,
+/* A thread comes with another command. Fills in whose it is; 0: nobody's; -ENOMEM: nobody can
+ * tell. */
+static __always_inline int look_begin(const struct guard_head *head, struct guard_command *last,
 				      struct guard_command *command)
 {
-	__u32 thread = (__u32)bpf_get_current_pid_tgid();
-	struct guard_command *last = bpf_map_lookup_elem(&guard_commands, &thread);
 	__u64 epoch = head->epoch;
 	int slot;
 
-	*ret_last = last;
 	command->cgroup = bpf_get_current_cgroup_id();
 	command->epoch = epoch;
 	if (last && last->cgroup == command->cgroup && last->epoch == epoch) {
@@ -125,6 +121,7 @@ static __always_inline int look_at_ioctl(struct file *file, __u64 argument, int 
 {
 	struct guard_head *head = guard_head_find();
 	struct guard_closed closed = { .slot = GUARD_TENANTS };
+	__u32 thread;
 	struct guard_command command = {
 		.argument = argument, .kind = KIND_COUNT, .old = GUARD_NOT_OLD, .way = GUARD_IOCTL
 	};
@@ -133,9 +130,13 @@ static __always_inline int look_at_ioctl(struct file *file, __u64 argument, int 
 
 	if (!guard_is_armed(head) || !file_is_uverbs(file))
 		return 0;
-	result = look_begin(head, &last, &command);
-	if (result < 0 || (!closed_applies(head, file, command.slot, &closed) && !command.slot))
+	thread = (__u32)bpf_get_current_pid_tgid();
+	last = bpf_map_lookup_elem(&guard_commands, &thread);
+	result = look_begin(head, last, &command);
+	if (result < 0)
 		return result;
+	if (!closed_applies(head, file, command.slot, &closed) && !command.slot)
+		return 0;
 	result = sleeps ? look_read_patiently(&command) : look_read_at_once(&command);
 	if (closed.slot < GUARD_TENANTS && result != NOT_THERE)
 		return closed_refuse(command.slot, closed.slot, closed.kind, command.destroys);
@@ -171,6 +172,7 @@ static __always_inline int look_message_of_call(__u64 *ret_message)
 static __noinline int look_at_write(struct file *file)
 {
 	struct guard_head *head = guard_head_find();
+	__u32 thread = (__u32)bpf_get_current_pid_tgid();
 	struct guard_command command = { .kind = KIND_COUNT, .way = GUARD_WRITE }, *last;
 	struct guard_closed closed = { .slot = GUARD_TENANTS };
 	struct ib_uverbs_cmd_hdr header;
@@ -178,9 +180,12 @@ static __noinline int look_at_write(struct file *file)
 
 	if (!guard_is_armed(head))
 		return 0;
-	result = look_begin(head, &last, &command);
-	if (result < 0 || (!closed_applies(head, file, command.slot, &closed) && !command.slot))
+	last = bpf_map_lookup_elem(&guard_commands, &thread);
+	result = look_begin(head, last, &command);
+	if (result < 0)
 		return result;
+	if (!closed_applies(head, file, command.slot, &closed) && !command.slot)
+		return 0;
 	result = look_message_of_call(&command.argument);
 	if (result < 0)
 		return result;
