@@ -608,7 +608,7 @@ void shm_remove(void)
 
 uint64_t used_on(const char *device, enum kind kind)
 {
-	char problem[LEDGER_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	struct ledger_view view;
 	uint64_t amount = 0;
 	int number = -1;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The rules of the house: who may include whom, headers that stand alone, files and names, lists
-# that follow from the tables, exports that follow from verbs.def, and that a new
-# kind of resource and a new key of the policy are one line each.
+# that follow from the tables, lines that are written twice, exports that follow from verbs.def, and
+# that a new kind of resource and a new key of the policy are one line each.
 set -euo pipefail
 source=${SOURCE_DIRECTORY:-$(cd "$(dirname "$0")/.." && pwd)} build=${BUILD_DIRECTORY:-$(cd "$(dirname "$0")/.." && pwd)/build}
 cd "$source"
@@ -120,6 +120,29 @@ done < <(cut -d ' ' -f 1 "$work/statics" | uniq -d)
 while read -r line; do
 	fail "$line: a mode is compared; terms/verdict.h says what it means"
 done < <(grep -rnE '[!=]= *MODE_(ENFORCE|WARN|AUDIT)|MODE_(ENFORCE|WARN|AUDIT) *[!=]=' src --include='*.[ch]')
+# ---- six lines in a row are written once: what is needed twice is a function
+# (blank lines, comments, includes and lone braces do not count; a run is found where it begins)
+mapfile -t sources < <(find src -name '*.[ch]' | sort)
+awk '
+	FNR == 1 { count = 0; comment = 0 }
+	{ gsub(/[ \t\\]+/, " "); sub(/^ /, ""); sub(/ $/, "") }
+	comment { if (/\*\//) comment = 0; next }
+	/^\/\*/ { if (!/\*\//) comment = 1; next }
+	/^#include/ || /^[{};]*$/ { next }
+	{
+		line[count % 6] = $0; number[count % 6] = FNR; count++
+		if (count < 6) next
+		run = ""
+		for (i = 0; i < 6; i++) run = run line[(count + i) % 6] "\n"
+		place = FILENAME ":" number[count % 6]
+		if (run in first) print place " " first[run]
+		else first[run] = place
+	}' "${sources[@]}" >"$work/runs"
+while read -r place earlier; do
+	# (the guard's two looks begin alike; with a function for that, its programs are longer)
+	[ "${place%:*} ${earlier%:*}" != 'src/monitor/guard/look.bpf.h src/monitor/guard/look.bpf.h' ] || continue
+	fail "$place has six lines that stand at $earlier, too"
+done <"$work/runs"
 
 # ---- documents name every setting and every kind
 settings=$(sed -n 's/^SETTING(\([A-Z_]*\),.*/RDMA_INTERCEPT_\1/p' src/intercept/settings.def)

@@ -28,7 +28,7 @@ static const struct {
 static int outcome(const char *path, int error)
 {
 	struct proto_status status;
-	char problem[PROTO_PROBLEM];
+	char problem[PROBLEM_SIZE];
 
 	/* Either there is no socket, or a collector that knows no such thing. */
 	if (error == -ENOENT)
@@ -45,7 +45,7 @@ static int outcome(const char *path, int error)
 static int collector_fail(const struct cli *cli, const char *path, int error, const char *problem)
 {
 	struct proto_status status;
-	char unused[PROTO_PROBLEM];
+	char unused[PROBLEM_SIZE];
 
 	if (error != -EPROTO ||
 	    proto_call(path, MESSAGE_STATUS, NULL, &status, NULL, 0, 0, unused) < 0)
@@ -57,7 +57,7 @@ static int collector_fail(const struct cli *cli, const char *path, int error, co
 
 int collector_ask(const struct cli *cli, enum message type, const void *body, void *ret_body)
 {
-	char path[PROTO_PATH], problem[PROTO_PROBLEM];
+	char path[PROTO_PATH], problem[PROBLEM_SIZE];
 	int result = collector_path(cli, path);
 
 	if (result)
@@ -69,7 +69,7 @@ int collector_ask(const struct cli *cli, enum message type, const void *body, vo
 int collector_rows(const struct cli *cli, enum message type, const struct proto_choose *choose,
 		   proto_row_function *each, void *closure)
 {
-	char path[PROTO_PATH], problem[PROTO_PROBLEM];
+	char path[PROTO_PATH], problem[PROBLEM_SIZE];
 	int result = collector_path(cli, path);
 
 	if (result)

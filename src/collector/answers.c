@@ -20,7 +20,8 @@ static void status_add_kernel(const struct collector *collector, struct proto_st
 	const struct monitor_head *head = kernel->reader.head;
 
 	snprintf(status->monitor, sizeof(status->monitor), "%s", monitor_mode_names[kernel->mode]);
-	snprintf(status->monitor_problem, sizeof(status->monitor_problem), "%s", kernel->problem);
+	snprintf(status->monitor_problem, sizeof(status->monitor_problem), "%.255s",
+		 kernel->problem);
 	status->uncovered = host->uncovered;
 	status->drifting = host->drifting;
 	status->observed = kernel_observed(kernel);
@@ -82,7 +83,7 @@ static void request_done(const struct request *request, int result, const char *
 static void change_make(struct collector *collector, const struct request *request,
 			const struct proto_change *asked)
 {
-	char problem[POLICY_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	int result = control_change(collector, asked->section, asked->text, problem);
 
 	request_done(request, result, problem);
@@ -117,7 +118,7 @@ void answer_TENANT_REMOVE(struct collector *collector, const struct request *req
 {
 	struct proto_change asked = request_change(request);
 	const char *tenant = section_tenant(asked.section);
-	char problem[POLICY_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	int result;
 
 	if (!tenant) {

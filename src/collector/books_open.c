@@ -54,7 +54,7 @@ static int books_file_check(int directory, char *reason, size_t size)
 	return -EILSEQ;
 }
 
-static int books_file_open(struct books *books, const char *path, char problem[BOOKS_PROBLEM])
+static int books_file_open(struct books *books, const char *path, char problem[PROBLEM_SIZE])
 {
 	struct book_signature head = books_signature();
 	char reason[256];
@@ -96,7 +96,7 @@ static void books_table_describe(const struct books *books, const char *name, ch
 		 found.version, LEASE_VERSION);
 }
 
-static int books_tenants_open(struct books *books, const char *path, char problem[BOOKS_PROBLEM])
+static int books_tenants_open(struct books *books, const char *path, char problem[PROBLEM_SIZE])
 {
 	char problem_of_table[256];
 
@@ -133,7 +133,7 @@ static bool books_lease_is_sound(const struct books *books, const struct book_le
 	       books->tenant[member->tenant];
 }
 
-static int books_rows_read(struct books *books, const char *path, char problem[BOOKS_PROBLEM])
+static int books_rows_read(struct books *books, const char *path, char problem[PROBLEM_SIZE])
 {
 	struct book_file *file = books->file;
 
@@ -184,7 +184,7 @@ static int books_memory(struct books *books)
 											   -ENOMEM;
 }
 
-static int books_directories(struct books *books, const char *path, char problem[BOOKS_PROBLEM])
+static int books_directories(struct books *books, const char *path, char problem[PROBLEM_SIZE])
 {
 	int result = books->directory = statefile_directory(path, problem);
 
@@ -199,7 +199,7 @@ static int books_directories(struct books *books, const char *path, char problem
 }
 
 int books_open(struct books *books, const char *directory, const struct log *log,
-	       char problem[BOOKS_PROBLEM])
+	       char problem[PROBLEM_SIZE])
 {
 	int result;
 

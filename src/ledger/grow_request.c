@@ -16,8 +16,9 @@ enum { UNANSWERED_PAUSE_MS = 1000 };
 
 /* Over the connection of HELLO, if the number is still that; -ENOTCONN if not. After a failure
  * an answer could come when another question is under way: it is not used again. */
-static int grow_request_over_kept(struct ledger_lease *lease, const struct proto_grow_request *request,
-				  struct proto_grow_reply *ret_reply, char problem[PROTO_PROBLEM])
+static int grow_request_over_kept(struct ledger_lease *lease,
+				  const struct proto_grow_request *request,
+				  struct proto_grow_reply *ret_reply, char problem[PROBLEM_SIZE])
 {
 	struct stat status;
 	int result = -ENOTCONN;
@@ -39,9 +40,10 @@ static bool grow_request_root_changed(const struct ledger_lease *lease)
 }
 
 /* Over a new connection. Who sees another root directory need not wait for a socket in it. */
-static int grow_request_over_new(struct ledger_lease *lease, const struct proto_grow_request *request,
+static int grow_request_over_new(struct ledger_lease *lease,
+				 const struct proto_grow_request *request,
 				 struct proto_grow_reply *ret_reply, const char **ret_obstacle,
-				 char problem[PROTO_PROBLEM])
+				 char problem[PROBLEM_SIZE])
 {
 	bool elsewhere = grow_request_root_changed(lease);
 	struct proto_reply reply;
@@ -71,7 +73,7 @@ int grow_request_send(struct ledger *ledger, struct proto_grow_request *request,
 		      struct proto_grow_reply *ret_reply, const char **ret_obstacle)
 {
 	struct ledger_lease *lease = &ledger->lease;
-	char problem[PROTO_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	int result;
 
 	*ret_obstacle = NULL;

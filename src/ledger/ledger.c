@@ -43,7 +43,7 @@ struct ledger_device_limits *ledger_limits_device(struct ledger_limits *limits, 
 static enum transport inherited;
 
 static int ledger_open_by(struct ledger *ledger, const struct ledger_options *options,
-			  enum transport transport, char problem[LEDGER_PROBLEM])
+			  enum transport transport, char problem[PROBLEM_SIZE])
 {
 	memset(ledger, 0, sizeof(*ledger));
 	ledger->limits = options->limits;
@@ -82,7 +82,7 @@ static enum presence collector_presence(int result)
 }
 
 static int collector_join(struct ledger *ledger, const struct ledger_options *options,
-			  enum transport transport, char problem[LEDGER_PROBLEM])
+			  enum transport transport, char problem[PROBLEM_SIZE])
 {
 	int result = ledger_open_by(ledger, options, transport, problem);
 	bool heir = inherited != TRANSPORT_AUTO; /* its parent could not grow either */
@@ -92,7 +92,7 @@ static int collector_join(struct ledger *ledger, const struct ledger_options *op
 }
 
 int ledger_open(struct ledger *ledger, const struct ledger_options *options,
-		char problem[LEDGER_PROBLEM])
+		char problem[PROBLEM_SIZE])
 {
 	enum transport transport = inherited ? inherited : options->transport;
 	int result;

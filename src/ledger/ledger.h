@@ -18,6 +18,7 @@
 
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/problem.h"
 #include "terms/size.h"
 #include "terms/kinds.h"
 #include "terms/tallies.h"
@@ -137,8 +138,6 @@ struct ledger {
 /* Charges wait in `deferred`; or this process has left, and joins again to charge. */
 enum { LEDGER_DEFERRED = 1, LEDGER_LEFT = 2 };
 
-enum { LEDGER_PROBLEM = 320 };
-
 /*
  * Joins. On failure -errno, with a sentence that names the thing in problem. A forked
  * child joins by its parent's transport, whose device numbers it may go on using.
@@ -148,7 +147,7 @@ enum { LEDGER_PROBLEM = 320 };
  * itself.
  */
 int ledger_open(struct ledger *ledger, const struct ledger_options *options,
-		char problem[LEDGER_PROBLEM]);
+		char problem[PROBLEM_SIZE]);
 
 /*
  * Where the process before this one, of which it was forked, has its charges: usage is NULL

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/descriptors.h"
+#include "base/problem.h"
 #include "proto/messages.h"
 
 #define PROTO_SERVICE_SOCKET "/run/rdma_intercept/collector.sock"
@@ -21,8 +23,7 @@
 
 enum {
 	PROTO_PATH = 108,
-	PROTO_PROBLEM = 320,
-	PROTO_FDS = 2,
+	PROTO_FDS = DESCRIPTORS_MAX,
 	PROTO_REPLY_MS = 1000, /* what a server that took the connection gets at least */
 };
 
@@ -59,7 +60,7 @@ enum { PROTO_KEEP_CONNECTION = 1 };
  */
 int proto_call(const char *path, enum message type, const void *body, void *ret_body,
 	       struct proto_reply *ret_reply, unsigned flags, unsigned patience_ms,
-	       char problem[PROTO_PROBLEM]);
+	       char problem[PROBLEM_SIZE]);
 
 /*
  * One more request over a connection that was kept: its status, or -errno with a sentence, and
@@ -70,7 +71,7 @@ int proto_call(const char *path, enum message type, const void *body, void *ret_
  * request is withdrawn, and a server that comes to it later does not carry it out.
  */
 int proto_ask(const char *path, int connection, enum message type, const void *body, void *ret_body,
-	      char problem[PROTO_PROBLEM]);
+	      char problem[PROBLEM_SIZE]);
 
 /*
  * The same for replies in rows: each is handed to the function until it returns
@@ -80,6 +81,6 @@ int proto_ask(const char *path, int connection, enum message type, const void *b
  */
 typedef int proto_row_function(const void *row, void *closure);
 int proto_rows(const char *path, enum message type, const void *body, proto_row_function *each,
-	       void *closure, unsigned patience_ms, char problem[PROTO_PROBLEM]);
+	       void *closure, unsigned patience_ms, char problem[PROBLEM_SIZE]);
 
 #endif

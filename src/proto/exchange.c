@@ -92,26 +92,7 @@ void request_withdraw(const struct call *call)
 /* Takes the descriptors that came with some bytes, or closes those that are too many. */
 static int reply_take_descriptors(struct call *call, struct msghdr *message)
 {
-	bool too_many = false;
-
-	for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part;
-	     part = CMSG_NXTHDR(message, part)) {
-		size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		int fd;
-
-		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i < count; i++) {
-			memcpy(&fd, CMSG_DATA(part) + i * sizeof(fd), sizeof(fd));
-			if (call->fds < PROTO_FDS) {
-				call->fd[call->fds++] = fd;
-			} else {
-				syscall(SYS_close, fd);
-				too_many = true;
-			}
-		}
-	}
-	if (!too_many && !(message->msg_flags & MSG_CTRUNC))
+	if (!descriptors_take(message, call->fd, &call->fds))
 		return 0;
 	/* The kernel drops what has no room: in our buffer, or in the table of this process. */
 	if (call->fds < PROTO_FDS)
@@ -125,21 +106,16 @@ static int reply_receive_bytes(struct call *call, void *buffer, size_t size)
 	size_t got = 0;
 
 	while (got < size) {
-		union {
-			struct cmsghdr aligned;
-			char bytes[CMSG_SPACE(PROTO_FDS * sizeof(int))];
-		} control;
+		union descriptors control;
 		struct iovec rest = { (char *)buffer + got, size - got };
-		struct msghdr message = { .msg_iov = &rest,
-					  .msg_iovlen = 1,
-					  .msg_control = &control,
-					  .msg_controllen = sizeof(control) };
-		ssize_t part =
-			call->kept ?
-				syscall(SYS_read, call->connection, rest.iov_base, rest.iov_len) :
-				syscall(SYS_recvmsg, call->connection, &message, MSG_CMSG_CLOEXEC);
+		struct msghdr message = { .msg_iov = &rest, .msg_iovlen = 1 };
 		int result = 0;
+		ssize_t part;
 
+		descriptors_expect(&message, &control);
+		part = call->kept ?
+			       syscall(SYS_read, call->connection, rest.iov_base, rest.iov_len) :
+			       syscall(SYS_recvmsg, call->connection, &message, MSG_CMSG_CLOEXEC);
 		if (part > 0) {
 			got += (size_t)part;
 			if (!call->kept)
@@ -206,9 +182,10 @@ static bool reply_fits_request(const struct proto_header *header,
 /* One message of the reply, into call->status and call->reply. */
 static int reply_receive_message(struct call *call)
 {
+	char problem[PROBLEM_SIZE];
 	struct proto_header header;
 	size_t body;
-	int begun, result;
+	int result;
 
 	if (call->follow) {
 		result = call_wait_until(FOREVER, call->connection, POLLIN);
@@ -220,13 +197,10 @@ static int reply_receive_message(struct call *call)
 	result = reply_receive_bytes(call, &header, sizeof(header));
 	if (result)
 		return result;
-	begun = snprintf(call->problem, PROTO_PROBLEM, "from the server at %s came ", call->path);
-	result = proto_check(&header, PROTO_REPLY_MAX, call->problem + begun,
-			     PROTO_PROBLEM - (size_t)begun);
-	if (result && proto_is_foreign(&header))
-		strncat(call->problem, RESTART, PROTO_PROBLEM - strlen(call->problem) - 1);
+	result = proto_check(&header, PROTO_REPLY_MAX, problem);
 	if (result)
-		return result;
+		return call_fail(call, result, "from the server at %s came %s%s", call->path,
+				 problem, proto_is_foreign(&header) ? RESTART : "");
 	body = header.length - sizeof(header);
 	if (header.status < 0 && header.status >= -ERRNO_MOST && body <= PROTO_TEXT)
 		return reply_receive_failure(call, header.status, body);

@@ -200,7 +200,7 @@ static struct proto_guard guard(const char *tenant)
 {
 	struct proto_choose choose = { .tenant = "-" };
 	struct proto_guard row = { 0 };
-	char problem[PROTO_PROBLEM];
+	char problem[PROBLEM_SIZE];
 
 	if (tenant)
 		snprintf(choose.tenant, sizeof(choose.tenant), "%s", tenant);
@@ -526,7 +526,7 @@ static struct told told_of(pid_t pid)
 {
 	struct told told = { .pid = pid };
 	struct proto_choose all = { 0 };
-	char problem[PROTO_PROBLEM];
+	char problem[PROBLEM_SIZE];
 
 	CHECK(proto_rows(collector_socket(), MESSAGE_EVENTS, &all, event_count, &told,
 			 COLLECTOR_PATIENCE_MS, problem) >= 0,

@@ -949,7 +949,7 @@ static const char *refuses_to_start(void)
 static void versions(void)
 {
 	struct proto_header wrong = proto_header(MESSAGE_STATUS, 0, 0);
-	char problem[PROTO_TEXT];
+	char problem[PROBLEM_SIZE];
 	const char *text;
 
 	collector_fresh("", "");
@@ -969,7 +969,7 @@ static void versions(void)
 	text = refuses_to_start();
 	CHECK(strstr(text, "is damaged") && strstr(text, "exit 1"), "%s", text);
 	wrong.version = 9;
-	CHECK(proto_check(&wrong, PROTO_REQUEST_MAX, problem, sizeof(problem)) == -EPROTO);
+	CHECK(proto_check(&wrong, PROTO_REQUEST_MAX, problem) == -EPROTO);
 	CHECK(strstr(problem, "version 9") && strstr(problem, "version 4"), "%s", problem);
 }
 

@@ -141,7 +141,7 @@ static struct wanted events(enum proto_event_type type, pid_t pid)
 {
 	struct wanted wanted = { .type = type, .pid = pid };
 	struct proto_choose all = { 0 };
-	char problem[PROTO_PROBLEM];
+	char problem[PROBLEM_SIZE];
 
 	CHECK(proto_rows(collector_socket(), MESSAGE_EVENTS, &all, event_count, &wanted,
 			 COLLECTOR_PATIENCE_MS, problem) >= 0,
@@ -163,7 +163,7 @@ static struct proto_row on_device(enum message type, const char *tenant, pid_t p
 {
 	struct proto_choose choose = { .pid = pid };
 	struct proto_row row = { 0 };
-	char problem[PROTO_PROBLEM];
+	char problem[PROBLEM_SIZE];
 
 	snprintf(choose.tenant, sizeof(choose.tenant), "%s", tenant);
 	snprintf(choose.device, sizeof(choose.device), "%s", device);
@@ -377,7 +377,7 @@ static int scope_count(const void *row, void *closure)
 static void filtered(enum message type, const char *tenant, uint32_t flags, unsigned ret_count[3])
 {
 	struct proto_choose choose = { .flags = flags };
-	char problem[PROTO_PROBLEM];
+	char problem[PROBLEM_SIZE];
 
 	memset(ret_count, 0, 3 * sizeof(*ret_count));
 	snprintf(choose.tenant, sizeof(choose.tenant), "%s", tenant);

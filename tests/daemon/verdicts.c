@@ -133,7 +133,7 @@ static struct told told_of(pid_t pid)
 {
 	struct proto_choose choose = { .pid = pid };
 	struct told told = { .pid = pid };
-	char problem[PROTO_PROBLEM];
+	char problem[PROBLEM_SIZE];
 
 	CHECK(proto_rows(collector_socket(), MESSAGE_EVENTS, &choose, told_see, &told,
 			 COLLECTOR_PATIENCE_MS, problem) >= 0,

@@ -157,7 +157,7 @@ static void search_all(void)
 /* What a collector does when it starts, in its order. */
 static int collector_open(bool cut)
 {
-	char problem[BOOKS_PROBLEM] = "";
+	char problem[PROBLEM_SIZE] = "";
 	int result = books_open(&books, directory, &no_log, problem);
 
 	if (result == 0)

@@ -13,7 +13,7 @@
 #define NONE UNLIMITED
 
 static char directory[] = "/tmp/rdma_policy.XXXXXX";
-static char problem[POLICY_PROBLEM];
+static char problem[PROBLEM_SIZE];
 
 static const char *path_of(const char *name)
 {

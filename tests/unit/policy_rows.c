@@ -14,7 +14,7 @@
 #include "policy/problem.h"
 
 static char path[] = "/tmp/rdma_policy_rows.XXXXXX";
-static char problem[POLICY_PROBLEM];
+static char problem[PROBLEM_SIZE];
 
 static struct policy *text_read(const char *text)
 {

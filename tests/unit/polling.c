@@ -24,7 +24,7 @@
 /* No process has such a number: Linux ends at 4 million. */
 enum { STRANGER = 0x40000000 };
 
-static char problem[256];
+static char problem[PROBLEM_SIZE];
 
 /* ---- rows */
 
@@ -52,12 +52,10 @@ struct bench {
 static bool bench_open(struct bench *bench, const char *name)
 {
 	bench->directory = strdup(harness_path(name));
-	if (!CHECK(polling_open(&bench->polling, bench->directory, problem, sizeof(problem)) == 0,
-		   "%s", problem))
+	if (!CHECK(polling_open(&bench->polling, bench->directory, problem) == 0, "%s", problem))
 		return false;
-	return CHECK(monitor_reader_open(&bench->reader, bench->directory, problem,
-					 sizeof(problem)) == 0,
-		     "%s", problem);
+	return CHECK(monitor_reader_open(&bench->reader, bench->directory, problem) == 0, "%s",
+		     problem);
 }
 
 static void bench_close(struct bench *bench)
@@ -134,7 +132,7 @@ static void files(void)
 	if (bench_open(&second, "run/rdma_intercept/monitor")) {
 		CHECK(second.reader.head->load != bench.reader.head->load);
 		CHECK(!monitor_reader_is_current(&bench.reader, deep));
-		CHECK(polling_step(bench.polling, problem, sizeof(problem)) == -ESTALE);
+		CHECK(polling_step(bench.polling, problem) == -ESTALE);
 		monitor_reader_close(&bench.reader);
 		polling_close(bench.polling, true);
 		CHECK(monitor_reader_is_current(&second.reader, deep));
@@ -153,15 +151,14 @@ static void bad_directories(void)
 
 	CHECK(mkdir(path, 0700) == 0 && chmod(path, 0777) == 0);
 	problem[0] = '\0';
-	CHECK(polling_open(&polling, path, problem, sizeof(problem)) == -EPERM);
+	CHECK(polling_open(&polling, path, problem) == -EPERM);
 	CHECK(strstr(problem, path), "%s", problem);
 	CHECK(rmdir(path) == 0);
 	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	close(fd);
-	CHECK(polling_open(&polling, path, problem, sizeof(problem)) == -ENOTDIR);
+	CHECK(polling_open(&polling, path, problem) == -ENOTDIR);
 	unlink(path);
-	CHECK(polling_open(&polling, "/proc/self/none/monitor", problem, sizeof(problem)) ==
-	      -ENOENT);
+	CHECK(polling_open(&polling, "/proc/self/none/monitor", problem) == -ENOENT);
 	CHECK(strstr(problem, "/proc/self/none/monitor"), "%s", problem);
 	CHECK(polling == NULL);
 	free((char *)path);
@@ -758,7 +755,7 @@ static void this_kernel(void)
 	int result;
 
 	problem[0] = '\0';
-	result = netlink_objects(&list, problem, sizeof(problem));
+	result = netlink_objects(&list, problem);
 	CHECK(result == 0 || (result < 0 && problem[0]));
 	if (result)
 		printf("this kernel: %s\n", problem);
