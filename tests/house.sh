@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The rules of the house: who may include whom, headers that stand alone, files and names, lists
-# that follow from the tables, exports that follow from verbs.def, and that a new
-# kind of resource and a new key of the policy are one line each.
+# that follow from the tables, and exports that follow from verbs.def.
 set -euo pipefail
 source=${SOURCE_DIRECTORY:-$(cd "$(dirname "$0")/.." && pwd)} build=${BUILD_DIRECTORY:-$(cd "$(dirname "$0")/.." && pwd)/build}
 cd "$source"
@@ -135,70 +134,6 @@ done
 } | sort >"$work/wanted"
 nm -D --defined-only "$build/librdma_intercept.so" | awk '$2 == "T" { print $3 }' | sort >"$work/exported"
 diff "$work/wanted" "$work/exported" || fail "the exports differ from the rows of verbs.def"
-
-# ---- a new kind is one line
-cp -r src "$work/src"
-echo 'KIND(house_test, COUNT, OBJECT, NOT, NONE, NO, "a kind that only this test knows")' >>"$work/src/terms/kinds.def"
-gcc -std=gnu11 -D_GNU_SOURCE -Wall -Werror -I"$work/src" -Itests -o "$work/kinds" tests/unit/kinds.c \
-	tests/{harness,session}.c "$work"/src/{base,terms,ledger,proto}/*.c "$work"/src/intercept/{config,handles}.c
-before=$(wc -w <<<"$kinds")
-KINDS_DEF=$work/src/terms/kinds.def "$work/kinds" | tee "$work/output" | grep 'failed:' || true
-if ! grep -qx "$((before + 1)) kinds" "$work/output" || ! grep -q ', 0 failed$' "$work/output"; then
-	fail "a row added to kinds.def did not reach every list"
-fi
-
-# ---- a policy key is one line, a condition of match lines one line and a function
-cp -r src "$work/rows"
-sed -i '/^#undef KEY_COLLECTOR/i \
-KEY_COLLECTOR(house_path, "house_path", path, "", "a key that only this test knows")\
-KEY_HOST(house_host, "house_host", switch, POLICY_OFF, "a key that only this test knows")\
-KEY_TENANT(house_mode, "house_mode", mode, MODE_WARN, "a key that only this test knows")\
-KEY_TENANT(house_amounts, "house.", amounts, 7, "a key that only this test knows")' "$work/rows/policy/keys.def"
-echo 'CONDITION(house_gid, groups, false, "a condition that only this test knows")' >>"$work/rows/policy/conditions.def"
-cat >>"$work/rows/policy/match.c" <<'END'
-bool policy_meets_house_gid(const void *field, const struct policy_facts *facts)
-{
-	return ids_have(field, facts->subject->gid);
-}
-END
-mapfile -t sources < <(find "$work/rows" -name '*.c' ! -path '*/intercept/*' ! -path '*/collector/*' ! -path '*/client/*' \
-	! -path '*/monitor/*')
-mapfile -t below < <(printf '%s\n' "${sources[@]}" | grep -v '/cli/\|/output/')
-gcc -std=gnu11 -D_GNU_SOURCE -Wall -Werror -I"$work/rows" -Itests -o "$work/policy_rows" \
-	tests/unit/policy_rows.c tests/{harness,session}.c "${below[@]}"
-gcc -std=gnu11 -D_GNU_SOURCE -Wall -Werror -I"$work/rows" -o "$work/rdma_intercept" "${sources[@]}" \
-	-DCLI_VERSION='"0"' -DCLI_LIBRARY_ARCHITECTURE='""' -DCLI_LIBRARY_DIRECTORY='""' -ljansson
-"$build/tests/unit_policy_rows" >"$work/before"
-"$work/policy_rows" | tee "$work/after" | grep 'failed:' || true
-for rows in 'keys 4' 'conditions 1'; do
-	before=$(sed -n "s/ ${rows% *}\$//p" "$work/before")
-	grep -qx "$((before + ${rows#* })) ${rows% *}" "$work/after" || fail "new ${rows% *} are not in the table"
-done
-grep -q ', 0 failed$' "$work/after" || fail "a row added to keys.def or conditions.def did not reach everything"
-cat >"$work/house.conf" <<'END'
-[host]
-house_host = on
-[tenant t]
-house_mode = audit
-house.qp = 3
-house.device.mlx5_0.mr_bytes = 1G
-match = house_gid=5
-END
-PATH=$work:$PATH rdma_intercept check "$work/house.conf" || fail "check does not know keys of new rows"
-# completed line candidate
-completed() {
-	local offered
-
-	# shellcheck disable=SC2016
-	offered=$(PATH=$work:$PATH bash -c '. packaging/bash-completion/rdma_intercept
-		COMP_LINE=$1 COMP_POINT=${#1}
-		_rdma_intercept; printf "%s\n" "${COMPREPLY[@]}"' - "rdma_intercept $1")
-	grep -qxFe "$2" <<<"$offered" || fail "the completion of '$1' does not offer $2"
-}
-completed 'limit set host ' house_host=
-completed 'limit set tenant t ' house.mr_bytes=
-completed 'limit unset default ' house_mode
-completed 'tenant add t --match ' house_gid=
 
 # ---- scripts
 if command -v shellcheck >/dev/null; then
