@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The rules of the house: who may include whom, headers that stand alone, files and names, lists
-# that follow from the tables, and exports that follow from verbs.def.
+# The rules of the house: who may include whom, headers that stand alone, files and names, documents
+# that follow the code, and exports that follow from verbs.def.
 set -euo pipefail
 source=${SOURCE_DIRECTORY:-$(cd "$(dirname "$0")/.." && pwd)} build=${BUILD_DIRECTORY:-$(cd "$(dirname "$0")/.." && pwd)/build}
 cd "$source"
@@ -97,7 +97,7 @@ for header in include/*/*.h src/*/*.h src/*/*/*.h tests/*.h tests/*/*.h tests/*/
 		;;
 	esac
 	# (some pragmas are for the compiler of programs in the kernel)
-	gcc -std=gnu11 -D_GNU_SOURCE -Isrc -Itests -Itests/{fakeverbs,step,daemon} -fsyntax-only -Wall -Werror \
+	gcc -std=gnu11 -D_GNU_SOURCE -Isrc -Itests -Itests/{fakeverbs,step,daemon,process} -fsyntax-only -Wall -Werror \
 		-Wno-unknown-pragmas "$work/alone.c" || fail "$header does not compile alone"
 done
 while read -r file; do
@@ -109,6 +109,9 @@ done < <(find src tests bench lab .ci build_all.sh -type f \
 while read -r lines file; do
 	[ "$lines" -le 600 ] || [ "$file" = total ] || fail "$file has $lines lines: at most 600"
 done < <(find src -name '*.[ch]' -print0 | wc -l --files0-from=-)
+while read -r lines file; do
+	[ "$lines" -le 700 ] || [ "$file" = total ] || fail "$file has $lines lines: at most 700"
+done < <(find tests -type f -print0 | wc -l --files0-from=-)
 grep -rnE '^static [^=;]*\b[a-z_0-9]+\(' src --include='*.[ch]' | grep -v __attribute__ |
 	sed -E 's/^([^:]+):[0-9]+:static [^(]*[ *]([a-z_0-9]+)\(.*/\2 \1/' | sort -u >"$work/statics"
 while read -r name; do
@@ -124,6 +127,39 @@ for document in man/librdma_intercept.7 README.md README.zh.md; do
 		grep -qE "(^|[^A-Za-z_])$word([^A-Za-z_]|\$)" <<<"$text" || fail "$document does not name $word"
 	done
 done
+
+# ---- the tour names files and functions that are there
+tour=docs/ARCHITECTURE.md
+find . -path './build*' -prune -o -path ./.git -prune -o -print >"$work/paths"
+grep -rhoE '[A-Za-z_][A-Za-z0-9_]*' src tests bench lab packaging | sort -u >"$work/words"
+while read -r word; do
+	case $word in
+	*[\ \[\*\<]* | /*) ;; # commands, patterns, and what is not of this tree
+	*.c | *.h | *.S | *.def | *.sh | *.md | *.map | *.txt | */)
+		grep -qE "/${word%/}\$" "$work/paths" || fail "$tour names the file $word, which does not exist"
+		;;
+	*NAME* | *VERB* | *_ | *.* | *[\(@]*) ;;
+	entry_* | wrap_*) # made from the rows of verbs.def
+		grep -qxF "${word#*_}" "$work/words" || fail "$tour names $word, which does not exist"
+		;;
+	*_*) grep -qxF "$word" "$work/words" || fail "$tour names $word, which does not exist" ;;
+	esac
+done < <(grep -oE '`[^`]+`' $tour | tr -d '`' | sort -u)
+
+# ---- its walks: an arrow is a call, which stays in its room or goes to one below
+# defined_in function: the files that declare or define it
+defined_in() {
+	grep -rlE "^([A-Za-z_].*[ *])?$1\(" src --include='*.[ch]' || true
+}
+while read -r caller called; do
+	room=$(defined_in "$caller" | head -1 | cut -d/ -f2) other=$(defined_in "$called" | head -1 | cut -d/ -f2)
+	case " $room base ${may[${room:-none}]-} " in
+	*" ${other:-none} "*) ;;
+	*) fail "$tour: '$caller → $called' leads from ${room:-no room} to ${other:-no room}" ;;
+	esac
+	defined_in "$caller" | xargs -r grep -qw "$called" || fail "$tour: $caller does not call $called"
+done < <(grep -oE '`[A-Za-z0-9_]+`( → `[A-Za-z0-9_]+`)+' $tour | tr -d '`→' |
+	awk '{ for (i = 1; i < NF; i++) print $i, $(i + 1) }' | sort -u)
 
 # ---- exports are the rows of verbs.def, and nothing else
 {
