@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The wrappers that all look alike, made from the rows of verbs.def. Those that
- * need thought are in specials.c; exports.S exports both.
+ * need thought are in the files *_verbs.c; exports.S exports both.
  */
 #include <errno.h>
 
