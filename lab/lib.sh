@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 # What the scenarios share. A scenario runs as root in a guest of its own, in the project's
 # directory; it prints a line per check and ends with finish. A line "# processors: N" in its head
-# says how many processors the guest has; without it, one.
+# says how many processors the guest has; without it, one. With a line "# hosts: N", N guests on
+# one wire run it at the same time; see barrier.
 
 library=${BUILD_DIRECTORY:?}/librdma_intercept.so
 scratch=$(mktemp -d /tmp/scenario.XXXXXX)
