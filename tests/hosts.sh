@@ -39,6 +39,7 @@ three() {
 	done
 	check "the status is the first that is not 0" test "$status" -eq 7
 	check "nothing is left" nothing_left
+	[ "$bad" -eq 0 ] || sed 's/^/      /' "$work/out"
 }
 
 crash() {
