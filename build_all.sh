@@ -23,7 +23,7 @@ say() { printf '\n== %s\n' "$*"; }
 
 # Debian packages by what they are for.
 build_packages=(gcc libc6-dev make cmake pkgconf libibverbs-dev librdmacm-dev libsystemd-dev libjansson-dev
-	clang bpftool libbpf-dev)
+	clang bpftool libbpf-dev libmnl-dev)
 # The lab: a virtual machine, Soft-RoCE's tools, and what the demonstration runs in it.
 lab_packages=(qemu-system-x86 busybox-static kmod cpio xz-utils iproute2 rdma-core ibverbs-providers perftest)
 # Real applications for the scenarios.

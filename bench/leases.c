@@ -57,7 +57,7 @@ static void ledger_join(enum transport transport, const char *socket)
 		.limits = &limits,
 		.log = &no_log,
 	};
-	char problem[LEDGER_PROBLEM];
+	char problem[PROBLEM_SIZE];
 
 	ledger_limits_clear(&limits);
 	if (ledger_open(&ledger, &options, problem) < 0)

@@ -179,7 +179,7 @@ static double registration(void)
 		.limits = &limits,
 		.log = &no_log,
 	};
-	char problem[LEDGER_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	double start;
 
 	ledger_limits_clear(&limits);
@@ -214,7 +214,7 @@ static void all_arrived(void)
 static void warm_up(void)
 {
 	struct proto_status pong;
-	char problem[PROTO_PROBLEM];
+	char problem[PROBLEM_SIZE];
 
 	memset(&ledger, 1, sizeof(ledger));
 	proto_call("/nonexistent", MESSAGE_STATUS, NULL, &pong, NULL, 0, 0, problem);
@@ -405,7 +405,7 @@ static void sweeps(void)
 	static double taking[SWEEPS], looking[SWEEPS];
 	struct rlimit descriptors;
 	struct members members;
-	char problem[BOOKS_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	int tenant;
 
 	getrlimit(RLIMIT_NOFILE, &descriptors);

@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 # What the scenarios share. A scenario runs as root in a guest of its own, in the project's
 # directory; it prints a line per check and ends with finish. A line "# processors: N" in its head
-# says how many processors the guest has; without it, one.
+# says how many processors the guest has; without it, one. With a line "# hosts: N", N guests on
+# one wire run it at the same time; see barrier.
 
 library=${BUILD_DIRECTORY:?}/librdma_intercept.so
 scratch=$(mktemp -d /tmp/scenario.XXXXXX)
@@ -134,6 +135,28 @@ pair() {
 	[ "$client_status" -eq 0 ] || sleep 1
 	[ "$client_status" -eq 0 ] || kill "$pid" 2>/dev/null || true
 	wait "$pid" && server_status=0 || server_status=$?
+}
+
+# Several hosts: $host is the number of this one, $hosts their count, 10.77.0.N the address of
+# host N. Each runs the whole scenario; "if [ $host -eq 1 ]" and the like divide it.
+host=${LAB_HOST:-1} hosts=${LAB_HOSTS:-1}
+
+# barrier TEXT: waits until all hosts are at this barrier; TEXT says what each has done by then.
+# A host that is at its barrier K has the address 10.78.K.HOST, on lo, since an address on lab0
+# would be one more GID of rxe0; the others ask for it by ping. If a host does not come, the
+# scenario ends, as it could only wait at the next one, too.
+barriers=0
+barrier() {
+	local other
+	barriers=$((barriers + 1))
+	[ $barriers -gt 1 ] || ip route add 10.78.0.0/16 dev lab0
+	ip address add "10.78.$barriers.$host/32" dev lo
+	for ((other = 1; other <= hosts; other++)); do
+		eventually busybox ping -q -c 1 -W 1 "10.78.$barriers.$other" >/dev/null 2>&1 || {
+			check "host $other: $1" false
+			finish
+		}
+	done
 }
 
 # The applications: name, how to know that the server is ready, server -- client.

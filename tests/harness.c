@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -22,12 +21,12 @@
 #include "ledger/ledger.h"
 #include "ledger/view.h"
 #include "session.h"
+#include "words.h"
 
 enum { EXIT_FAILED = 1, EXIT_SKIPPED = 77 };
 
 static unsigned checks, failures;
 static char directory[64], log_path[96], stderr_path[96], name[48];
-static uint64_t *words;
 static pid_t driver_pid; /* 0 in a scenario */
 static pid_t parent_pid; /* when this program began */
 
@@ -64,12 +63,6 @@ unsigned checks_failed(void)
 /* ---- cases */
 
 enum { CASES_MAX = 64 };
-
-/* In the shared page, behind the words of tests: children skip, too. */
-static uint64_t *skipped_word(void)
-{
-	return &words[4096 / sizeof(*words) - 1];
-}
 
 static struct {
 	const char *only, *name;
@@ -170,7 +163,7 @@ bool case_begin(const char *case_name)
 bool case_end(void)
 {
 	unsigned bad = failures - cases.failures_before;
-	bool skipped = __atomic_exchange_n(skipped_word(), 0, __ATOMIC_SEQ_CST) != 0;
+	bool skipped = __atomic_exchange_n(words_skipped(), 0, __ATOMIC_SEQ_CST) != 0;
 
 	printf("%s  %s (%u checks, %u failed)\n", bad ? "FAIL" : skipped ? "skip" : "ok  ",
 	       cases.name, checks - cases.checks_before, bad);
@@ -245,7 +238,7 @@ void skip_part(const char *format, ...)
 	va_start(arguments, format);
 	skip_say(format, arguments);
 	va_end(arguments);
-	__atomic_store_n(skipped_word(), 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(words_skipped(), 1, __ATOMIC_SEQ_CST);
 }
 
 static const char *environment(const char *variable)
@@ -258,70 +251,13 @@ static const char *environment(const char *variable)
 	exit(EXIT_FAILED);
 }
 
-static void words_map(void)
-{
-	char path[96];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/words", directory);
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0 || ftruncate(fd, 4096))
-		abort();
-	words = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-}
-
-uint64_t *shared_word(unsigned index)
-{
-	return &words[index * 8];
-}
-
-/* A waiter sleeps on the low half of a word. */
-static void word_futex(unsigned index, int operation, uint32_t value)
-{
-	syscall(SYS_futex, shared_word(index), operation, value, NULL, NULL, 0);
-}
-
-uint64_t word_load(unsigned index)
-{
-	return __atomic_load_n(shared_word(index), __ATOMIC_SEQ_CST);
-}
-
-void word_store(unsigned index, uint64_t value)
-{
-	__atomic_store_n(shared_word(index), value, __ATOMIC_SEQ_CST);
-	word_futex(index, FUTEX_WAKE, INT_MAX);
-}
-
-uint64_t word_add(unsigned index, uint64_t amount)
-{
-	uint64_t value = __atomic_add_fetch(shared_word(index), amount, __ATOMIC_SEQ_CST);
-
-	word_futex(index, FUTEX_WAKE, INT_MAX);
-	return value;
-}
-
-void word_await(unsigned index, uint64_t value)
-{
-	uint64_t now;
-
-	while ((now = word_load(index)) < value)
-		word_futex(index, FUTEX_WAIT, (uint32_t)now);
-}
-
-void words_clear(void)
-{
-	for (unsigned index = 0; index < 16; index++)
-		word_store(index, 0);
-}
-
 static void names_make(const char *base)
 {
 	snprintf(directory, sizeof(directory), "%s", base);
 	snprintf(log_path, sizeof(log_path), "%s/log", directory);
 	snprintf(stderr_path, sizeof(stderr_path), "%s/stderr", directory);
 	snprintf(name, sizeof(name), "ri_%s", strrchr(base, '/') + 1);
-	words_map();
+	words_map(harness_path("words"));
 }
 
 const char *harness_path(const char *file)
@@ -608,7 +544,7 @@ void shm_remove(void)
 
 uint64_t used_on(const char *device, enum kind kind)
 {
-	char problem[LEDGER_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	struct ledger_view view;
 	uint64_t amount = 0;
 	int number = -1;

@@ -20,7 +20,7 @@ for tool in spin gcc; do
 done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cp "$source/tests/model/lease.pml" "$work"
+cp "$source"/tests/model/*.pml "$work"
 cd "$work"
 passed=0 failed=0
 
@@ -80,12 +80,13 @@ right() { # NAME DEFINITION...
 
 # The invariant that the last run broke, as the model names it in the line of the assertion.
 broken() {
-	local line
+	local file line
 	if grep -q 'acceptance cycle' output; then
 		echo I6
 	else
-		line=$(spin -t "$@" lease.pml 2>&1 | sed -n 's/.*lease.pml:\([0-9]*\), Error: assertion.*/\1/p')
-		[ -z "$line" ] || sed -n "${line}s,.*/\* \(I[0-9]\) \*/.*,\1,p" lease.pml
+		read -r file line < <(spin -t "$@" lease.pml 2>&1 |
+			sed -n 's/.*[ (]\([a-z]*\.pml\):\([0-9]*\), Error: assertion.*/\1 \2/p') || true
+		[ -z "$line" ] || sed -n "${line}s,.*/\* \(I[0-9]\) \*/.*,\1,p" "$file"
 	fi
 }
 

@@ -5,7 +5,9 @@
 # processors: 2
 set -euo pipefail
 . lab/lib.sh
-# The program is linked with the stand-in; here it gets the real libraries.
-check "tenants, limits, modes, outage and restart" env HARNESS_PRELOAD="$library" \
-	LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu "$BUILD_DIRECTORY/tests/daemon_leases"
+# The programs are linked with the stand-in; here they get the real libraries.
+for program in programs changes restarts leases; do
+	check "$program" env HARNESS_PRELOAD="$library" \
+		LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu "$BUILD_DIRECTORY/tests/daemon_$program"
+done
 finish

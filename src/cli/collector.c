@@ -28,7 +28,7 @@ static const struct {
 static int outcome(const char *path, int error)
 {
 	struct proto_status status;
-	char problem[PROTO_PROBLEM];
+	char problem[PROBLEM_SIZE];
 
 	/* Either there is no socket, or a collector that knows no such thing. */
 	if (error == -ENOENT)
@@ -41,25 +41,39 @@ static int outcome(const char *path, int error)
 	return CLI_WRONG;
 }
 
+/* Prints why a request failed, and for two versions which they are. */
+static int collector_fail(const struct cli *cli, const char *path, int error, const char *problem)
+{
+	struct proto_status status;
+	char unused[PROBLEM_SIZE];
+
+	if (error != -EPROTO ||
+	    proto_call(path, MESSAGE_STATUS, NULL, &status, NULL, 0, 0, unused) < 0)
+		return cli_fail(cli, outcome(path, error), "%s", problem);
+	return cli_fail(cli, outcome(path, error),
+			"%s (the collector is of version %s, this command of %s)", problem,
+			proto_text(status.version), CLI_VERSION);
+}
+
 int collector_ask(const struct cli *cli, enum message type, const void *body, void *ret_body)
 {
-	char path[PROTO_PATH], problem[PROTO_PROBLEM];
+	char path[PROTO_PATH], problem[PROBLEM_SIZE];
 	int result = collector_path(cli, path);
 
 	if (result)
 		return result;
 	result = proto_call(path, type, body, ret_body, NULL, 0, 0, problem);
-	return result < 0 ? cli_fail(cli, outcome(path, result), "%s", problem) : CLI_OK;
+	return result < 0 ? collector_fail(cli, path, result, problem) : CLI_OK;
 }
 
 int collector_rows(const struct cli *cli, enum message type, const struct proto_choose *choose,
 		   proto_row_function *each, void *closure)
 {
-	char path[PROTO_PATH], problem[PROTO_PROBLEM];
+	char path[PROTO_PATH], problem[PROBLEM_SIZE];
 	int result = collector_path(cli, path);
 
 	if (result)
 		return result;
 	result = proto_rows(path, type, choose, each, closure, 0, problem);
-	return result < 0 ? cli_fail(cli, outcome(path, result), "%s", problem) : result;
+	return result < 0 ? collector_fail(cli, path, result, problem) : result;
 }

@@ -53,7 +53,7 @@ struct facts {
 	char path[PROTO_PATH]; /* of the collector's socket */
 	int answer;	       /* of the collector to a STATUS: 0 or -errno */
 	struct proto_status status;
-	char problem[PROTO_PROBLEM]; /* why it did not answer */
+	char problem[PROBLEM_SIZE]; /* why it did not answer */
 };
 
 static void level_show(const struct form *form, const void *field, struct cell *ret_cell)
@@ -107,7 +107,7 @@ static void finding_set(struct finding *finding, const struct level *level, cons
 /* ---- the library */
 
 /* Loads it in a child, which may die of it; "" or what the loader says. */
-static void try_loading(const char *path, char *ret_problem, size_t size)
+static void try_loading(const char *path, char ret_problem[PROBLEM_SIZE])
 {
 	int fds[2], status = 0;
 	ssize_t length = 0;
@@ -125,25 +125,25 @@ static void try_loading(const char *path, char *ret_problem, size_t size)
 	}
 	close(fds[1]);
 	if (child > 0) {
-		length = TEMP_FAILURE_RETRY(read(fds[0], ret_problem, size - 1));
+		length = TEMP_FAILURE_RETRY(read(fds[0], ret_problem, PROBLEM_SIZE - 1));
 		ret_problem[length > 0 ? length : 0] = '\0';
 		TEMP_FAILURE_RETRY(waitpid(child, &status, 0));
 	}
 	close(fds[0]);
 	if (WIFSIGNALED(status))
-		snprintf(ret_problem, size, "%s: loading it ends with signal %d", path,
-			 WTERMSIG(status));
+		problem_set(-ECHILD, ret_problem, "%s: loading it ends with signal %d", path,
+			    WTERMSIG(status));
 }
 
 static void check_library(const struct facts *facts, struct finding *finding)
 {
-	char path[PATH_MAX], problem[LIBRARY_PROBLEM];
+	char path[PATH_MAX], problem[PROBLEM_SIZE];
 
 	if (library_find(path, problem) < 0) {
 		finding_set(finding, &broken, "no program can be guarded without it", "%s", problem);
 		return;
 	}
-	try_loading(path, problem, sizeof(problem));
+	try_loading(path, problem);
 	if (*problem)
 		finding_set(finding, &broken, "install the one that was built for this system", "%s",
 		     problem);
@@ -305,7 +305,7 @@ static void check_guard(const struct facts *facts, struct finding *finding)
 {
 	static const struct proto_choose everything;
 	struct guarding guarding = { .weaker = 0 };
-	char problem[PROTO_PROBLEM];
+	char problem[PROBLEM_SIZE];
 
 	if (facts->answer || proto_rows(facts->path, MESSAGE_GUARD, &everything, guard_take,
 					&guarding, 0, problem) < 0)

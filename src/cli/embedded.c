@@ -24,7 +24,7 @@ static const char *embedded_name(void)
 
 static bool collector_is_absent(void)
 {
-	char path[PROTO_PATH], problem[PROTO_PROBLEM];
+	char path[PROTO_PATH], problem[PROBLEM_SIZE];
 	struct proto_status status;
 	int result;
 
@@ -36,7 +36,7 @@ static bool collector_is_absent(void)
 
 bool embedded_is_used(const struct cli *cli, char ret_path[EMBEDDED_PATH])
 {
-	char problem[LEDGER_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	struct ledger_view view;
 
 	if (cli_value(&cli->options.socket) || !collector_is_absent() ||
@@ -49,7 +49,7 @@ bool embedded_is_used(const struct cli *cli, char ret_path[EMBEDDED_PATH])
 
 static int embedded_open(const struct cli *cli, struct ledger_view *ret_view)
 {
-	char problem[LEDGER_PROBLEM];
+	char problem[PROBLEM_SIZE];
 
 	return ledger_view_open(ret_view, embedded_name(), problem) < 0 ?
 		       cli_fail(cli, CLI_WRONG, "%s", problem) :

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events of the collector, and the subcommand events; see event.h. */
+/* Events of the collector in the form in which they are shown; see event.h. */
 #include "cli/event.h"
 
 #include <inttypes.h>
@@ -124,48 +124,4 @@ void event_read(struct event *event, const struct proto_event *given)
 	event->wanted = (struct amount){ given->wanted, kind };
 	event->limit = (struct amount){ given->limit, kind };
 	event->ring = given->ring < RINGS ? rings[given->ring] : NULL;
-}
-
-/* ---- the subcommand */
-
-static int append(const void *row, void *list)
-{
-	event_read(list_add(list), row);
-	return 0;
-}
-
-static int print_at_once(const void *row, void *closure)
-{
-	const struct cli *cli = closure;
-	struct event event;
-
-	event_read(&event, row);
-	if (cli->options.json.count)
-		page_json_line(table_json_record(event_columns, &event));
-	else
-		table_print_line(&cli->screen, event_columns, &event);
-	/* Nobody reads any more; main says so. */
-	return fflush(stdout) ? CLI_WRONG : CLI_OK;
-}
-
-int command_events(const struct cli *cli)
-{
-	bool follow = cli->options.follow.count;
-	const struct proto_choose choose = { .flags = follow ? CHOOSE_FOLLOW : 0 };
-	struct list events = { .size = sizeof(struct event) };
-	struct page page;
-	int result = cli_operands(cli, 0, 0);
-
-	if (result)
-		return result;
-	if (follow)
-		return collector_rows(cli, MESSAGE_EVENTS, &choose, print_at_once, (void *)cli);
-	result = collector_rows(cli, MESSAGE_EVENTS, &choose, append, &events);
-	if (!result) {
-		cli_page_begin(&page, cli);
-		page_table(&page, "events", event_columns, &events);
-		result = page_end(&page);
-	}
-	free(events.row);
-	return result;
 }

@@ -55,31 +55,24 @@ static bool search(char ret_path[PATH_MAX])
 	return usable(ret_path);
 }
 
-int library_find(char ret_path[PATH_MAX], char problem[LIBRARY_PROBLEM])
+int library_find(char ret_path[PATH_MAX], char problem[PROBLEM_SIZE])
 {
 	const char *named = getenv(LIBRARY_VARIABLE);
 	char found[PATH_MAX];
 
-	if (named && !usable(named)) {
-		snprintf(problem, LIBRARY_PROBLEM, "%s=%s: %s", LIBRARY_VARIABLE, named,
-			 strerror(errno));
-		return -errno;
-	}
-	if (!named && !search(found)) {
-		snprintf(problem, LIBRARY_PROBLEM,
-			 "%s is neither near this program nor in %s; set %s", LIBRARY_FILE,
-			 CLI_LIBRARY_DIRECTORY, LIBRARY_VARIABLE);
-		return -ENOENT;
-	}
-	if (!realpath(named ? named : found, ret_path)) {
-		snprintf(problem, LIBRARY_PROBLEM, "%s: %s", named ? named : found,
-			 strerror(errno));
-		return -errno;
-	}
-	if (strpbrk(ret_path, ": ")) {
-		snprintf(problem, LIBRARY_PROBLEM,
-			 "%s: LD_PRELOAD takes no path with a colon or a space in it", ret_path);
-		return -EINVAL;
-	}
+	if (named && !usable(named))
+		return problem_set(-errno, problem, "%s=%s: %s", LIBRARY_VARIABLE, named,
+				   strerror(errno));
+	if (!named && !search(found))
+		return problem_set(-ENOENT, problem,
+				   "%s is neither near this program nor in %s; set %s",
+				   LIBRARY_FILE, CLI_LIBRARY_DIRECTORY, LIBRARY_VARIABLE);
+	if (!realpath(named ? named : found, ret_path))
+		return problem_set(-errno, problem, "%s: %s", named ? named : found,
+				   strerror(errno));
+	if (strpbrk(ret_path, ": "))
+		return problem_set(-EINVAL, problem,
+				   "%s: LD_PRELOAD takes no path with a colon or a space in it",
+				   ret_path);
 	return 0;
 }

@@ -5,12 +5,12 @@
 
 #include <limits.h>
 
+#include "base/problem.h"
+
 #define LIBRARY_FILE "librdma_intercept.so"
 #define LIBRARY_VARIABLE "RDMA_INTERCEPT_LIBRARY"
 
-enum { LIBRARY_PROBLEM = PATH_MAX + 128 };
-
 /* 0 with an absolute path that LD_PRELOAD can take, or -errno with a sentence in problem. */
-int library_find(char ret_path[PATH_MAX], char problem[LIBRARY_PROBLEM]);
+int library_find(char ret_path[PATH_MAX], char problem[PROBLEM_SIZE]);
 
 #endif

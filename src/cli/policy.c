@@ -16,7 +16,7 @@ struct verdict {
 	uint32_t ok;
 	uint32_t tenants;
 	uint32_t rules;
-	char problem[POLICY_PROBLEM];
+	char problem[PROBLEM_SIZE];
 };
 
 static const struct column verdict_columns[] = {

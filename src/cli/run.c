@@ -10,11 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "terms/size.h"
 #include "cli/collector.h"
 #include "cli/library.h"
 #include "cli/vocabulary.h"
-#include "terms/kinds.h"
+#include "terms/limit_list.h"
 
 #define SETTING(name) "RDMA_INTERCEPT_" name
 #define PRELOAD "LD_PRELOAD"
@@ -27,59 +26,30 @@ static void set(const char *name, const char *value)
 
 /* ---- limits */
 
-/* The length of "process:", "host:" or "device:NAME:" before the limits; 0: none of them. */
-static size_t prefix_length(const char *scope)
+/* Writes one list as the library takes it, with the scope of each part. */
+static int list_write(const struct cli *cli, FILE *out, const char *text)
 {
-	static const char *const plain[] = { "process:", "host:" };
-	static const char device[] = "device:";
-	const char *name, *end;
+	struct limit_list list = { .at = text, .typed = true };
+	struct limit_item item;
+	int result;
 
-	for (unsigned i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
-		if (!strncmp(scope, plain[i], strlen(plain[i])))
-			return strlen(plain[i]);
-	if (strncmp(scope, device, strlen(device)))
-		return 0;
-	name = scope + strlen(device);
-	end = strchr(name, ':');
-	return end && end > name && end - name < NAME_SIZE ? (size_t)(end + 1 - scope) : 0;
-}
-
-static bool is_limit(const char *text)
-{
-	const char *equals = strchr(text, '=');
-	int kind = equals ? kind_find(text, (size_t)(equals - text)) : -1;
-	uint64_t value;
-
-	return kind >= 0 && !size_parse(equals + 1, strlen(equals + 1), 1,
-					kind_rows[kind].unit == UNIT_BYTES, &value);
-}
-
-/* Writes one scope as the library takes it. */
-static int scope_write(const struct cli *cli, FILE *out, char *scope)
-{
-	size_t prefix = prefix_length(scope);
-	char *limits = scope + prefix, *limit;
-
-	fprintf(out, "%s%s%s", ftell(out) ? ";" : "", prefix ? "" : "process:", scope);
-	while ((limit = strsep(&limits, ",")))
-		if (!is_limit(limit))
-			return cli_fail(cli, CLI_RUN,
-					"'%s' is not a limit such as qp=10 or host:mr_bytes=1G; "
-					"see %s show kind",
-					limit, CLI_NAME);
+	while ((result = limit_list_next(&list, &item)) > 0) {
+		if (!item.first)
+			fputc(',', out);
+		else if (ftell(out))
+			fputc(';', out);
+		if (item.first && item.scope == SCOPE_DEVICE)
+			fprintf(out, "device:%.*s:", (int)item.device_length, item.device);
+		else if (item.first)
+			fprintf(out, "%s:", scope_names[item.scope]);
+		fprintf(out, "%.*s", (int)item.length, item.text);
+	}
+	if (result < 0 || !*text) /* an empty list is a mistake, an empty end is not */
+		return cli_fail(cli, CLI_RUN,
+				"'%.*s' is not a limit such as qp=10 or host:mr_bytes=1G; "
+				"see %s show kind",
+				(int)strcspn(list.at, ",;"), list.at, CLI_NAME);
 	return CLI_OK;
-}
-
-static int list_write(const struct cli *cli, FILE *out, const char *list)
-{
-	char *copy = memory_need(strdup(list)), *rest = copy, *scope;
-	int result = CLI_OK;
-
-	while (!result && (scope = strsep(&rest, ";")))
-		if (*scope || scope == copy) /* an empty list is a mistake, an empty end is not */
-			result = scope_write(cli, out, scope);
-	free(copy);
-	return result;
 }
 
 /* What the environment says already stays in force where the options are silent: of two
@@ -123,7 +93,7 @@ static int set_choice(const struct cli *cli, const char *name, const char *optio
 static int set_preload(const struct cli *cli)
 {
 	const char *others = getenv(PRELOAD);
-	char library[PATH_MAX], problem[LIBRARY_PROBLEM], *all;
+	char library[PATH_MAX], problem[PROBLEM_SIZE], *all;
 
 	if (library_find(library, problem) < 0)
 		return cli_fail(cli, CLI_RUN, "%s", problem);

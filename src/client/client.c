@@ -12,7 +12,7 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-_Static_assert((int)RDMA_INTERCEPT_PROBLEM >= (int)PROTO_PROBLEM, "a problem fits");
+_Static_assert((int)RDMA_INTERCEPT_PROBLEM >= (int)PROBLEM_SIZE, "a problem fits");
 _Static_assert((int)RDMA_INTERCEPT_HOST == ROW_HOST && (int)RDMA_INTERCEPT_TENANT == ROW_TENANT &&
 		       (int)RDMA_INTERCEPT_PROCESS == ROW_PROCESS,
 	       "owners have the protocol's numbers");
@@ -133,12 +133,10 @@ static int filter_name(const char *name, char ret_name[NAME_SIZE], char *problem
 {
 	if (!name)
 		return 0;
-	if (strlen(name) >= NAME_SIZE) {
-		snprintf(problem, RDMA_INTERCEPT_PROBLEM,
-			 "%.80s...: too long: expected a name of less than %d characters", name,
-			 NAME_SIZE);
-		return -EINVAL;
-	}
+	if (strlen(name) >= NAME_SIZE)
+		return problem_set(-EINVAL, problem,
+				   "%.80s...: too long: expected a name of less than %d characters",
+				   name, NAME_SIZE);
 	strcpy(ret_name, name);
 	return 0;
 }
@@ -158,12 +156,11 @@ PUBLIC int rdma_intercept_read(const char *socket, enum rdma_intercept_owner own
 	char path[PROTO_PATH];
 	int result = 0;
 
-	if ((unsigned)owner >= sizeof(flags) / sizeof(flags[0])) {
-		snprintf(problem, RDMA_INTERCEPT_PROBLEM,
-			 "owner %d: unknown: expected RDMA_INTERCEPT_HOST, _TENANT or _PROCESS",
-			 (int)owner);
-		return -EINVAL;
-	}
+	if ((unsigned)owner >= sizeof(flags) / sizeof(flags[0]))
+		return problem_set(
+			-EINVAL, problem,
+			"owner %d: unknown: expected RDMA_INTERCEPT_HOST, _TENANT or _PROCESS",
+			(int)owner);
 	choose.flags = flags[owner];
 	if (filter)
 		result = filter_name(filter->tenant, choose.tenant, problem);
@@ -172,11 +169,10 @@ PUBLIC int rdma_intercept_read(const char *socket, enum rdma_intercept_owner own
 	if (result)
 		return result;
 	result = proto_socket_path(socket ? socket : getenv(PROTO_SOCKET_VARIABLE), path);
-	if (result < 0) {
-		snprintf(problem, RDMA_INTERCEPT_PROBLEM,
-			 "the collector's socket: path too long: expected less than %d characters",
-			 PROTO_PATH);
-		return result;
-	}
+	if (result < 0)
+		return problem_set(
+			result, problem,
+			"the collector's socket: path too long: expected less than %d characters",
+			PROTO_PATH);
 	return proto_rows(path, MESSAGE_GET_STATS, &choose, row_hand_over, &reading, 0, problem);
 }

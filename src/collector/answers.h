@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the collector answers: a function for each row of messages.def, in answers.c or in an
- * answer_*.c of its own.
+ * What the collector answers: a function for each row of messages.def, in a file answer_*.c.
+ * answers.c calls them.
  */
 #ifndef COLLECTOR_ANSWERS_H
 #define COLLECTOR_ANSWERS_H
@@ -18,5 +18,8 @@ void answer(void *closure, const struct request *request);
 
 /* What a request chooses, with strings that end. */
 struct proto_choose request_choice(const struct request *request);
+
+/* Whether who asks may change the policy. */
+bool request_is_admin(const struct collector *collector, const struct request *request);
 
 #endif

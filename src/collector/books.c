@@ -2,6 +2,7 @@
 /* Rows of members and leases, and the sums above them; see books.h. */
 #include "collector/books_parts.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -93,8 +94,10 @@ void books_lease_link(struct books *books, unsigned lease)
 	tenant = books->tenant[view->tenant];
 	view->previous_of_tenant = BOOKS_NOBODY;
 	view->next_of_tenant = tenant->leases;
-	if (tenant->leases != BOOKS_NOBODY)
+	if (tenant->leases != BOOKS_NOBODY) {
+		assert(books->view[tenant->leases].previous_of_tenant == BOOKS_NOBODY);
 		books->view[tenant->leases].previous_of_tenant = lease;
+	}
 	tenant->leases = lease;
 	books->leases_count++;
 }
@@ -103,13 +106,16 @@ void books_lease_link(struct books *books, unsigned lease)
 static void books_lease_unlink(struct books *books, unsigned lease)
 {
 	const struct lease_view *view = &books->view[lease];
+	uint32_t *before = view->previous_of_tenant != BOOKS_NOBODY ?
+				   &books->view[view->previous_of_tenant].next_of_tenant :
+				   &books->tenant[view->tenant]->leases;
 
-	if (view->next_of_tenant != BOOKS_NOBODY)
+	assert(*before == lease && books->leases_count);
+	*before = view->next_of_tenant;
+	if (view->next_of_tenant != BOOKS_NOBODY) {
+		assert(books->view[view->next_of_tenant].previous_of_tenant == lease);
 		books->view[view->next_of_tenant].previous_of_tenant = view->previous_of_tenant;
-	if (view->previous_of_tenant != BOOKS_NOBODY)
-		books->view[view->previous_of_tenant].next_of_tenant = view->next_of_tenant;
-	else
-		books->tenant[view->tenant]->leases = view->next_of_tenant;
+	}
 	books->leases_count--;
 }
 
@@ -146,6 +152,23 @@ unsigned books_lease_of(const struct books *books, unsigned member, unsigned usa
 	return lease;
 }
 
+/* Whether each sum is at least as large as every part of it. (Only assertions ask.) */
+static __attribute__((unused)) bool books_sums_hold(const struct books *books, unsigned lease,
+						    unsigned kind)
+{
+	const struct lease_view *view = &books->view[lease];
+	const struct owner *host = &books->host, *tenant = &books->tenant[view->tenant]->all;
+	wide of_lease = books->file->lease[lease].granted[kind];
+	wide of_member = books->member[view->member].granted[kind];
+	wide of_device = tenant->device[view->device].granted[kind];
+	wide of_tenant = tenant->total.granted[kind];
+
+	return of_member >= of_lease && of_device >= of_lease && of_tenant >= of_member &&
+	       of_tenant >= of_device && host->device[view->device].granted[kind] >= of_device &&
+	       host->total.granted[kind] >= host->device[view->device].granted[kind] &&
+	       host->total.granted[kind] >= of_tenant;
+}
+
 void books_sums_add(struct books *books, unsigned lease, unsigned kind, wide change)
 {
 	const struct lease_view *view = &books->view[lease];
@@ -156,6 +179,7 @@ void books_sums_add(struct books *books, unsigned lease, unsigned kind, wide cha
 	tenant->all.total.granted[kind] += change;
 	tenant->all.device[view->device].granted[kind] += change;
 	books->member[view->member].granted[kind] += change;
+	assert(books_sums_hold(books, lease, kind));
 }
 
 void books_grant(struct books *books, unsigned lease, unsigned kind, uint64_t granted)
@@ -187,8 +211,10 @@ void books_lease_drop(struct books *books, unsigned lease)
 {
 	uint32_t *link = &books->member[books->view[lease].member].leases;
 
-	while (*link != lease)
+	while (*link != lease) {
+		assert(*link != BOOKS_NOBODY);
 		link = &books->view[*link].next_of_member;
+	}
 	*link = books->view[lease].next_of_member;
 	books_lease_free(books, lease);
 }
@@ -205,6 +231,9 @@ void books_member_free(struct books *books, unsigned member)
 		beside->leases = books->view[lease].next_of_member;
 		books_lease_free(books, lease);
 	}
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		assert(!beside->granted[kind]);
+	assert(books->members_count && books->tenant[row->tenant]->members);
 	BOOKS_STORE(row->generation, row->generation + 1);
 	__atomic_store_n(&row->state, BOOK_FREE, __ATOMIC_RELEASE);
 	books->tenant[row->tenant]->members--;

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/log.h"
+#include "base/problem.h"
 #include "collector/statefile.h"
 #include "ledger/leaselayout.h"
 #include "ledger/ledger.h"
@@ -27,7 +28,6 @@ enum {
 	BOOKS_VERSION = 3,
 	BOOKS_MEMBERS = 8192,
 	BOOKS_TENANTS = 1024,
-	BOOKS_PROBLEM = STATEFILE_PROBLEM,
 	BOOKS_NOBODY = UINT32_MAX >> 1, /* no member, no lease, no tenant */
 };
 
@@ -198,7 +198,7 @@ struct books {
  * collector has them open; every failure with a sentence that names the thing.
  */
 int books_open(struct books *books, const char *directory, const struct log *log,
-	       char problem[BOOKS_PROBLEM]);
+	       char problem[PROBLEM_SIZE]);
 void books_close(struct books *books);
 
 /* Number of the tenant of that name, made with its table if new; -errno. */

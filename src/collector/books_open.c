@@ -54,7 +54,7 @@ static int books_file_check(int directory, char *reason, size_t size)
 	return -EILSEQ;
 }
 
-static int books_file_open(struct books *books, const char *path, char problem[BOOKS_PROBLEM])
+static int books_file_open(struct books *books, const char *path, char problem[PROBLEM_SIZE])
 {
 	struct book_signature head = books_signature();
 	char reason[256];
@@ -79,8 +79,27 @@ static int books_file_open(struct books *books, const char *path, char problem[B
 	return 0;
 }
 
-static int books_tenants_open(struct books *books, const char *path, char problem[BOOKS_PROBLEM])
+/* Why a lease table was not opened. */
+static void books_table_describe(const struct books *books, const char *name, char *ret_reason,
+				 size_t size)
 {
+	struct lease_signature found = { 0 };
+	int fd = openat(books->directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0 || read(fd, &found, sizeof(found)) < 0)
+		found.version = 0;
+	if (fd >= 0)
+		close(fd);
+	snprintf(ret_reason, size,
+		 "has the layout version %u, this collector needs %u with the same kinds; end its "
+		 "clients and remove the directory to start anew",
+		 found.version, LEASE_VERSION);
+}
+
+static int books_tenants_open(struct books *books, const char *path, char problem[PROBLEM_SIZE])
+{
+	char problem_of_table[256];
+
 	for (unsigned i = 0; i < BOOKS_TENANTS; i++) {
 		char name[BOOKS_TABLE_NAME];
 		int result;
@@ -89,12 +108,13 @@ static int books_tenants_open(struct books *books, const char *path, char proble
 			continue;
 		books_table_name(i, name);
 		result = books_tenant_open(books, i);
+		if (result == -EILSEQ)
+			books_table_describe(books, name, problem_of_table,
+					     sizeof(problem_of_table));
 		if (result < 0)
 			return statefile_problem(problem, result, path, name,
 						 result == -EILSEQ ?
-							 "has another layout; end the collector's "
-							 "clients and remove the directory to "
-							 "start anew" :
+							 problem_of_table :
 							 NULL);
 	}
 	return 0;
@@ -113,7 +133,7 @@ static bool books_lease_is_sound(const struct books *books, const struct book_le
 	       books->tenant[member->tenant];
 }
 
-static int books_rows_read(struct books *books, const char *path, char problem[BOOKS_PROBLEM])
+static int books_rows_read(struct books *books, const char *path, char problem[PROBLEM_SIZE])
 {
 	struct book_file *file = books->file;
 
@@ -164,7 +184,7 @@ static int books_memory(struct books *books)
 											   -ENOMEM;
 }
 
-static int books_directories(struct books *books, const char *path, char problem[BOOKS_PROBLEM])
+static int books_directories(struct books *books, const char *path, char problem[PROBLEM_SIZE])
 {
 	int result = books->directory = statefile_directory(path, problem);
 
@@ -179,7 +199,7 @@ static int books_directories(struct books *books, const char *path, char problem
 }
 
 int books_open(struct books *books, const char *directory, const struct log *log,
-	       char problem[BOOKS_PROBLEM])
+	       char problem[PROBLEM_SIZE])
 {
 	int result;
 

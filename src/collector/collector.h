@@ -10,6 +10,7 @@
 #include <systemd/sd-event.h>
 
 #include "base/log.h"
+#include "base/problem.h"
 #include "collector/books.h"
 #include "collector/drift.h"
 #include "collector/events.h"
@@ -43,7 +44,7 @@ struct collector {
 	bool policy_must_exist;		    /* somebody named it */
 	char runtime_path[POLICY_PATH * 2]; /* where the commands' part is kept */
 	char good_path[POLICY_PATH * 2];    /* where the last good policy of the files is kept */
-	char problem[POLICY_PROBLEM];	    /* why the last reload had no effect */
+	char problem[PROBLEM_SIZE];	    /* why the last reload had no effect */
 	unsigned reloads;
 	unsigned policy_generation; /* counts what was put into force */
 	uint64_t ticks;	   /* seconds in which the tasks were run */

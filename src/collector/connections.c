@@ -21,22 +21,16 @@ enum {
 	READING_SECONDS = 10,  /* for a reply to be read */
 };
 
-void ring_init(struct connection *ring)
+void connection_add(struct connection_list *list, struct connection *connection)
 {
-	ring->next = ring->previous = ring;
+	TAILQ_INSERT_TAIL(list, connection, link);
+	connection->list = list;
 }
 
-void ring_add(struct connection *ring, struct connection *connection)
+void connection_remove(struct connection *connection)
 {
-	connection->next = ring;
-	connection->previous = ring->previous;
-	connection->previous->next = ring->previous = connection;
-}
-
-void ring_remove(struct connection *connection)
-{
-	connection->next->previous = connection->previous;
-	connection->previous->next = connection->next;
+	TAILQ_REMOVE(connection->list, connection, link);
+	connection->list = NULL;
 }
 
 void connection_unpark(struct connection *connection)
@@ -45,7 +39,7 @@ void connection_unpark(struct connection *connection)
 	if (!connection->parked)
 		return;
 	epoll_ctl(connection->server->epoll, EPOLL_CTL_DEL, connection->fd, NULL);
-	ring_remove(connection);
+	connection_remove(connection);
 	connection->parked = false;
 	/* What was found of it together with others is void. */
 	for (int i = 0; i < connection->server->found_count; i++)
@@ -86,12 +80,12 @@ static int parked_expire(sd_event_source *source, uint64_t now, void *closure)
 	uint64_t seconds = clock_now_seconds();
 	struct connection *next;
 
-	for (struct connection *c = server->parked.next; c != &server->parked; c = next) {
-		next = c->next;
+	for (struct connection *c = TAILQ_FIRST(&server->parked); c; c = next) {
+		next = TAILQ_NEXT(c, link);
 		if (c->deadline && c->deadline <= seconds)
 			connection_free(c);
 	}
-	if (server->parked.next == &server->parked)
+	if (TAILQ_EMPTY(&server->parked))
 		return sd_event_source_set_enabled(source, SD_EVENT_OFF);
 	sd_event_source_set_time_relative(source, 1000000);
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -100,10 +94,10 @@ static int parked_expire(sd_event_source *source, uint64_t now, void *closure)
 /* A user has only so many connections that wait: the oldest makes room. */
 static void parked_make_room(struct server *server, uid_t uid)
 {
-	struct connection *oldest = NULL;
+	struct connection *oldest = NULL, *c;
 	unsigned count = 0;
 
-	for (struct connection *c = server->parked.next; c != &server->parked; c = c->next)
+	TAILQ_FOREACH (c, &server->parked, link)
 		if (c->peer.uid == uid && c->deadline) {
 			oldest = oldest ? oldest : c;
 			count++;
@@ -128,7 +122,7 @@ void connection_park(struct connection *connection, uint32_t events, uint64_t se
 		return;
 	}
 	connection->parked = true;
-	ring_add(&server->parked, connection);
+	connection_add(&server->parked, connection);
 	/* Who comes now must not move the time of those who wait. */
 	if (sd_event_source_get_enabled(server->timer, NULL) > 0)
 		return;
@@ -151,31 +145,31 @@ static void connection_await_next(struct connection *connection)
 		return;
 	}
 	connection->parked = true;
-	ring_add(&server->kept, connection);
+	connection_add(&server->kept, connection);
 }
 
 /* ---- receiving */
 
 /* Whether the header, as far as it is there, begins a request that we know. */
-static bool header_check(const struct proto_header *header, char *problem, size_t size)
+static int header_check(const struct proto_header *header, char problem[PROBLEM_SIZE])
 {
 	const struct proto_message *message;
+	int result = proto_check(header, PROTO_REQUEST_MAX, problem);
 
-	if (proto_check(header, PROTO_REQUEST_MAX, problem, size) < 0)
-		return false;
+	if (result < 0)
+		return result;
 	message = proto_message(header->type);
 	if (header->length == sizeof(*header) + message->request)
-		return true;
-	snprintf(problem, size, "%s of %u bytes, not %zu", message->name, header->length,
-		 sizeof(*header) + message->request);
-	return false;
+		return 0;
+	return problem_set(-EPROTO, problem, "%s of %u bytes, not %zu", message->name,
+			   header->length, sizeof(*header) + message->request);
 }
 
 /* Reads what is there. DONE: answered, for better or worse. */
 enum progress connection_receive(struct connection *connection)
 {
 	const struct proto_header *header = (const void *)connection->input_buffer;
-	char problem[PROTO_TEXT];
+	char problem[PROBLEM_SIZE];
 
 	for (;;) {
 		ssize_t size = recv(connection->fd, connection->input_buffer + connection->input,
@@ -192,7 +186,12 @@ enum progress connection_receive(struct connection *connection)
 		connection->input += (size_t)size;
 		if (connection->input < sizeof(*header))
 			continue;
-		if (!header_check(header, problem, sizeof(problem))) {
+		if (header_check(header, problem) < 0) {
+			if (proto_is_foreign(header))
+				log_seldom(connection->server->log, &connection->server->foreign,
+					   LOG_WARN,
+					   "process %d sends %s; restart it, after an update",
+					   (int)connection->peer.pid, problem);
 			connection->kept = false;
 			output_fail(connection, header->type, -EPROTO, problem);
 			return PROGRESS_DONE;
@@ -275,8 +274,8 @@ int connections_open(struct server *server)
 {
 	int result;
 
-	ring_init(&server->parked);
-	ring_init(&server->kept);
+	TAILQ_INIT(&server->parked);
+	TAILQ_INIT(&server->kept);
 	server->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (server->epoll < 0)
 		return -errno;
@@ -290,16 +289,16 @@ int connections_open(struct server *server)
 	return result;
 }
 
-void ring_free(struct connection *ring)
+void connection_list_free(struct connection_list *list)
 {
-	while (ring->next && ring->next != ring)
-		connection_free(ring->next);
+	while (!TAILQ_EMPTY(list))
+		connection_free(TAILQ_FIRST(list));
 }
 
 void connections_close(struct server *server)
 {
-	ring_free(&server->parked);
-	ring_free(&server->kept);
+	connection_list_free(&server->parked);
+	connection_list_free(&server->kept);
 	sd_event_source_disable_unref(server->timer);
 	sd_event_source_disable_unref(server->ready);
 	if (server->epoll >= 0)

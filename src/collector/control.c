@@ -19,7 +19,7 @@ static const struct {
 	{ "RDMA_INTERCEPT_MAX_GLOBAL_MEMORY", KIND_mr_bytes },
 };
 
-int control_environment(struct collector *collector, char problem[POLICY_PROBLEM])
+int control_environment(struct collector *collector, char problem[PROBLEM_SIZE])
 {
 	collector->environment = policy_new();
 	if (!collector->environment)
@@ -29,13 +29,11 @@ int control_environment(struct collector *collector, char problem[POLICY_PROBLEM
 		enum kind kind = host_variables[i].kind;
 		uint64_t *limit = &collector->environment->host.total[kind];
 
-		if (value && size_parse(value, strlen(value), 1, kind_rows[kind].unit == UNIT_BYTES,
-					limit) < 0) {
-			snprintf(problem, POLICY_PROBLEM,
-				 "%s='%.80s' is not valid (allowed: a number, or unlimited)",
-				 host_variables[i].variable, value);
-			return -EINVAL;
-		}
+		if (value && kind_amount_parse(kind, value, strlen(value), limit) < 0)
+			return problem_set(
+				-EINVAL, problem,
+				"%s='%.80s' is not valid (allowed: a number, or unlimited)",
+				host_variables[i].variable, value);
 	}
 	return 0;
 }
@@ -65,7 +63,7 @@ void control_adopt(struct policy **place, struct policy *policy)
 /* Everything that may fail when other layers are put into force; the file of the commands' layer
  * (NULL: that is not replaced) is written last. */
 static int layers_prepare(struct collector *collector, const struct policy *all,
-			  const struct policy *runtime, char problem[POLICY_PROBLEM])
+			  const struct policy *runtime, char problem[PROBLEM_SIZE])
 {
 	int result;
 
@@ -76,8 +74,8 @@ static int layers_prepare(struct collector *collector, const struct policy *all,
 	if (result == 0 && runtime) {
 		result = policy_write(runtime, collector->runtime_path);
 		if (result < 0)
-			snprintf(problem, POLICY_PROBLEM, "%.400s: %s", collector->runtime_path,
-				 strerror(-result));
+			problem_set(result, problem, "%.400s: %s", collector->runtime_path,
+				    strerror(-result));
 	}
 	if (result < 0)
 		control_discard(collector);
@@ -94,28 +92,27 @@ static bool files_were_read(const struct collector *collector)
 /* Who edits a file may take it away, empty it or write a part of it for a moment, and a disk that
  * is full or a copy that was stopped leave the same behind. None of it lifts a limit. */
 static int files_check(const struct collector *collector, const struct policy *files,
-		       char problem[POLICY_PROBLEM])
+		       char problem[PROBLEM_SIZE])
 {
-	char missing[POLICY_PROBLEM];
+	char missing[PROBLEM_SIZE];
 
 	if (!files_were_read(collector))
 		return 0;
-	if (files->cut[0]) {
-		snprintf(problem, POLICY_PROBLEM,
-			 "%s: the last line has no newline at its end: the file may be cut",
-			 files->cut);
-		return -EINVAL;
-	}
+	if (files->cut[0])
+		return problem_set(
+			-EINVAL, problem,
+			"%s: the last line has no newline at its end: the file may be cut",
+			files->cut);
 	if (!policy_lacks(files, collector->files, missing))
 		return 0;
-	snprintf(problem, POLICY_PROBLEM,
-		 "%.200s: %.160s: complete it, or accept it with 'rdma_intercept reload --replace'",
-		 collector->policy_path, missing);
-	return -EINVAL;
+	return problem_set(
+		-EINVAL, problem,
+		"%.200s: %.160s: complete it, or accept it with 'rdma_intercept reload --replace'",
+		collector->policy_path, missing);
 }
 
 static int files_read(struct collector *collector, enum reload how, struct policy **ret_files,
-		      char problem[POLICY_PROBLEM])
+		      char problem[PROBLEM_SIZE])
 {
 	struct policy *files = policy_new();
 	int result = files ? policy_read(files, collector->policy_path, problem) : -ENOMEM;
@@ -157,7 +154,7 @@ static void reload_report(struct collector *collector, int result)
 
 /* Puts other files into force. Takes them over, or frees them. */
 static int files_replace(struct collector *collector, struct policy *files,
-			 char problem[POLICY_PROBLEM])
+			 char problem[PROBLEM_SIZE])
 {
 	struct policy *all = layers_merge(collector, files, collector->runtime);
 	int result = all ? layers_prepare(collector, all, NULL, problem) : -errno;
@@ -179,7 +176,7 @@ static int files_replace(struct collector *collector, struct policy *files,
 
 int control_reload(struct collector *collector, enum reload how)
 {
-	char problem[POLICY_PROBLEM] = "";
+	char problem[PROBLEM_SIZE] = "";
 	struct policy *files = NULL;
 	int result = files_read(collector, how, &files, problem);
 
@@ -195,15 +192,14 @@ int control_reload(struct collector *collector, enum reload how)
 
 /* ---- the commands' layer */
 
-static int change_no_memory(char problem[POLICY_PROBLEM])
+static int change_no_memory(char problem[PROBLEM_SIZE])
 {
-	snprintf(problem, POLICY_PROBLEM, "no memory");
-	return -ENOMEM;
+	return problem_set(-ENOMEM, problem, "no memory");
 }
 
 /* Puts another layer of the commands into force. Takes it over, or frees it. */
 static int runtime_replace(struct collector *collector, struct policy *runtime,
-			   char problem[POLICY_PROBLEM])
+			   char problem[PROBLEM_SIZE])
 {
 	struct policy *all = layers_merge(collector, collector->files, runtime);
 	int result = all ? layers_prepare(collector, all, runtime, problem) :
@@ -222,7 +218,7 @@ static int runtime_replace(struct collector *collector, struct policy *runtime,
 
 void control_renew(struct collector *collector)
 {
-	char problem[POLICY_PROBLEM] = "no memory";
+	char problem[PROBLEM_SIZE] = "no memory";
 	struct policy *all = layers_merge(collector, collector->files, collector->runtime);
 
 	if (!all || layers_prepare(collector, all, NULL, problem) < 0) {
@@ -235,7 +231,7 @@ void control_renew(struct collector *collector)
 }
 
 int control_change(struct collector *collector, const char *section, const char *text,
-		   char problem[POLICY_PROBLEM])
+		   char problem[PROBLEM_SIZE])
 {
 	struct policy *runtime = policy_merge(collector->runtime, NULL);
 	struct proto_event event = { .type = EVENT_LIMITS };
@@ -258,24 +254,22 @@ int control_change(struct collector *collector, const char *section, const char 
 	return 0;
 }
 
-int control_tenant_remove(struct collector *collector, const char *name,
-			  char problem[POLICY_PROBLEM])
+int control_tenant_remove(struct collector *collector, const char *name, char problem[PROBLEM_SIZE])
 {
 	struct proto_event event = { .type = EVENT_LIMITS };
 	struct policy *runtime;
 	int result;
 
-	if (policy_tenant_find(collector->files, name)) {
-		snprintf(problem, POLICY_PROBLEM,
-			 "tenant '%s' is named by the policy file, and to be removed there", name);
-		return -EINVAL;
-	}
+	if (policy_tenant_find(collector->files, name))
+		return problem_set(
+			-EINVAL, problem,
+			"tenant '%s' is named by the policy file, and to be removed there", name);
 	runtime = policy_merge(collector->runtime, NULL);
 	if (!runtime)
 		return change_no_memory(problem);
 	result = policy_remove_tenant(runtime, name);
 	if (result < 0) {
-		snprintf(problem, POLICY_PROBLEM, "there is no tenant '%s'", name);
+		problem_set(result, problem, "there is no tenant '%s'", name);
 		policy_free(runtime);
 		return result;
 	}

@@ -6,10 +6,11 @@
 #ifndef COLLECTOR_CONTROL_H
 #define COLLECTOR_CONTROL_H
 
+#include "base/problem.h"
 #include "collector/collector.h"
 
 /* What the collector's own environment says of the host. -EINVAL with the variable's name. */
-int control_environment(struct collector *collector, char problem[POLICY_PROBLEM]);
+int control_environment(struct collector *collector, char problem[PROBLEM_SIZE]);
 
 /*
  * Reads the files anew; on failure everything stays as it was, and the reason is kept. Files
@@ -21,9 +22,9 @@ int control_reload(struct collector *collector, enum reload how);
 
 /* A command's change of one section, kept over restarts. */
 int control_change(struct collector *collector, const char *section, const char *text,
-		   char problem[POLICY_PROBLEM]);
+		   char problem[PROBLEM_SIZE]);
 int control_tenant_remove(struct collector *collector, const char *name,
-			  char problem[POLICY_PROBLEM]);
+			  char problem[PROBLEM_SIZE]);
 
 /* Puts the same layers into force again, since other when lines hold. */
 void control_renew(struct collector *collector);
@@ -54,7 +55,7 @@ void control_adopt(struct policy **place, struct policy *policy);
  * control_apply cannot. -errno with a sentence; what was made is taken back by control_discard.
  */
 int control_prepare(struct collector *collector, const struct policy *policy,
-		    char problem[POLICY_PROBLEM]);
+		    char problem[PROBLEM_SIZE]);
 /* Takes back what was prepared for a policy that was not put into force. */
 void control_discard(struct collector *collector);
 

@@ -22,7 +22,7 @@ static bool policy_names_tenant(const struct policy *policy, const char *tenant)
 /* Every tenant that the policy names is on the books, and COLLECTOR_TENANT; others only while
  * they have members. Whether there is room for them all. */
 static int tenants_fit(const struct collector *collector, const struct policy *policy,
-		       char problem[POLICY_PROBLEM])
+		       char problem[PROBLEM_SIZE])
 {
 	const struct books *books = &collector->books;
 	unsigned count = !policy_tenant_find(policy, COLLECTOR_TENANT);
@@ -34,11 +34,11 @@ static int tenants_fit(const struct collector *collector, const struct policy *p
 			 !policy_names_tenant(policy, books->file->tenant[i].name);
 	if (count <= BOOKS_TENANTS)
 		return 0;
-	snprintf(problem, POLICY_PROBLEM,
-		 "too many tenants: %u, with '" COLLECTOR_TENANT "' and those that still have "
-		 "processes: expected at most %u",
-		 count, (unsigned)BOOKS_TENANTS);
-	return -ENOSPC;
+	return problem_set(-ENOSPC, problem,
+			   "too many tenants: %u, with '" COLLECTOR_TENANT
+			   "' and those that still have "
+			   "processes: expected at most %u",
+			   count, (unsigned)BOOKS_TENANTS);
 }
 
 /* Calls for each name of a tenant that a policy needs, until the result is not 0. */
@@ -65,13 +65,13 @@ static int tenant_make(struct books *books, const char *name, void *closure)
 	result = books_tenant(books, name);
 	if (result >= 0)
 		return 0;
-	snprintf(closure, POLICY_PROBLEM, "tenant '%s': its lease table cannot be made: %s", name,
+	snprintf(closure, PROBLEM_SIZE, "tenant '%s': its lease table cannot be made: %s", name,
 		 strerror(-result));
 	return result;
 }
 
 int control_prepare(struct collector *collector, const struct policy *policy,
-		    char problem[POLICY_PROBLEM])
+		    char problem[PROBLEM_SIZE])
 {
 	int result = tenants_fit(collector, policy, problem);
 

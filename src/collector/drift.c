@@ -26,8 +26,8 @@ static unsigned drift_meaning_of_member(const struct collector *collector, unsig
 	/* Of an orphan the books know how it ended, of the unattached how much was granted. */
 	if (books->member[member].orphan || (!asks && !books->member[member].usage))
 		return 0;
-	/* Where nothing is enforced, nobody asks for what is over a limit. */
-	if (asks && books->tenant[row->tenant]->table->mode != MODE_ENFORCE)
+	/* What it made without an answer is not on the books before its next request. */
+	if (asks && grants_tolerate_unanswered(books, row->tenant))
 		meaning = 0;
 	/* What DevX makes is of a kind in the books, and the driver's own in the kernel. */
 	if (kernel_is_complete(&collector->kernel) && !(process && process->driver))

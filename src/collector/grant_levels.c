@@ -11,10 +11,12 @@ const struct level_filter level_filter_policy = { true, false };
 struct level_filter level_filter_enforced(const struct books *books, unsigned lease)
 {
 	const struct lease_view *view = &books->view[lease];
+	uint32_t tenant = books->tenant[view->tenant]->table->mode;
+	uint32_t program = books->file->member[view->member].own_mode;
 
 	return (struct level_filter){
-		.policy = books->tenant[view->tenant]->table->mode == MODE_ENFORCE,
-		.requested = books->file->member[view->member].own_mode == MODE_ENFORCE,
+		.policy = verdict_at_limit(LIMIT_OF_POLICY, tenant, program) == VERDICT_REFUSED,
+		.requested = verdict_at_limit(LIMIT_OF_PROGRAM, tenant, program) == VERDICT_REFUSED,
 	};
 }
 

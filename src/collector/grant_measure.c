@@ -50,7 +50,7 @@ void grants_measure(struct books *books)
 	bool adopted = false;
 
 	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
-		if (books->tenant[i] && books->tenant[i]->table->mode != MODE_ENFORCE)
+		if (books->tenant[i] && grants_tolerate_unanswered(books, i))
 			adopted |= grants_adopt(books, i);
 	if (adopted)
 		grants_enforce(books);

@@ -37,12 +37,24 @@ bool grants_adopt(struct books *books, unsigned tenant)
 	return any;
 }
 
+/* Whether members make what they get no answer for. They are members of many programs, whose own
+ * modes have no part in it. */
+static bool mode_tolerates_unanswered(uint32_t mode)
+{
+	return verdict_at_limit(LIMIT_UNKNOWN, mode, MODE_ENFORCE) != VERDICT_REFUSED;
+}
+
+bool grants_tolerate_unanswered(const struct books *books, unsigned tenant)
+{
+	return mode_tolerates_unanswered(books->tenant[tenant]->table->mode);
+}
+
 void grants_mode(struct books *books, unsigned tenant, enum mode mode)
 {
 	struct lease_table *table = books->tenant[tenant]->table;
 	uint32_t *tolerant = &books->file->tolerant[tenant];
 
-	if (mode != MODE_ENFORCE)
+	if (mode_tolerates_unanswered(mode))
 		__atomic_store_n(tolerant, 1, __ATOMIC_RELEASE);
 	/* In one order with what the members do that got no answer: they add to `used` and look
 	 * at the mode again. */
@@ -50,7 +62,7 @@ void grants_mode(struct books *books, unsigned tenant, enum mode mode)
 	if (*tolerant)
 		grants_adopt(books, tenant);
 	/* Last, so that a collector that is started again does the rest. */
-	if (mode == MODE_ENFORCE && books->attached)
+	if (!mode_tolerates_unanswered(mode) && books->attached)
 		__atomic_store_n(tolerant, 0, __ATOMIC_RELEASE);
 }
 

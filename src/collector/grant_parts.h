@@ -4,6 +4,7 @@
 #define COLLECTOR_GRANT_PARTS_H
 
 #include "collector/grants.h"
+#include "terms/verdict.h"
 
 #define LOAD(word) __atomic_load_n(&(word), __ATOMIC_RELAXED)
 

@@ -35,6 +35,9 @@ void grants_enforce(struct books *books);
  * were tolerated is on the books when this returns, also what they got no answer for. */
 void grants_mode(struct books *books, unsigned tenant, enum mode mode);
 
+/* Whether members of the tenant make what they get no answer for. */
+bool grants_tolerate_unanswered(const struct books *books, unsigned tenant);
+
 /* The members' pages were looked at for the first time since the start. */
 void grants_attached(struct books *books);
 

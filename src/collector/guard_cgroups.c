@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "terms/verdict.h"
+
 /* ---- the list of cgroups */
 
 static int guard_cgroup_compare(const void *left, const void *right)
@@ -183,7 +185,9 @@ static void guard_tenant_judge(struct collector *collector, struct guards_tenant
 	tenant->scope = limits_of_tenant(collector, tenant->name, &tenant->mode);
 	tenant->on = (said || !strcmp(tenant->name, COLLECTOR_TENANT)) &&
 		     policy_tenant_guard(policy, said);
-	tenant->enforced = tenant->on && tenant->scope && tenant->mode == MODE_ENFORCE;
+	tenant->enforced = tenant->on && tenant->scope &&
+			   verdict_at_limit(LIMIT_OF_POLICY, tenant->mode, MODE_ENFORCE) ==
+				   VERDICT_REFUSED;
 	tenant->rules = tenant->found = tenant->other = 0;
 	tenant->cgroups = tenant->mapped = tenant->with_rdmacg = 0;
 	tenant->error = tenant->late = 0;

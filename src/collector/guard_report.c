@@ -114,7 +114,7 @@ static enum proto_guarantee kernel_guarantee(const struct collector *collector,
 	else if (!tenant->cgroups && (!head || tenant->late))
 		snprintf(ret_reason, GUARDS_REASON, "none of its cgroups exists");
 	else if (!head)
-		snprintf(ret_reason, GUARDS_REASON, "%s", guards->problem);
+		snprintf(ret_reason, GUARDS_REASON, "%.*s", GUARDS_REASON - 1, guards->problem);
 	else if (tenant->error)
 		snprintf(ret_reason, GUARDS_REASON, "the guard has no room for its cgroups: %s",
 			 strerror(-tenant->error));
@@ -231,7 +231,8 @@ void guards_describe_host(const struct collector *collector, struct proto_guard 
 	const struct guards *guards = &collector->guards;
 
 	*ret_row = guard_row_begin(guards, ROW_HOST);
-	snprintf(ret_row->reason, sizeof(ret_row->reason), "%s", guards->problem);
+	snprintf(ret_row->reason, sizeof(ret_row->reason), "%.*s", (int)sizeof(ret_row->reason) - 1,
+		 guards->problem);
 	for (const struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next)
 		ret_row->on += tenant->on;
 	for (const struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next) {

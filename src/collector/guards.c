@@ -15,6 +15,7 @@
 #include "base/cgroup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/security_modules.h"
 #include "collector/guard_parts.h"
 #include "monitor/reader/reader.h"
 
@@ -22,7 +23,7 @@
 #define CGROUPS_VARIABLE "RDMA_COLLECTOR_CGROUPS"
 #define LSM_VARIABLE "RDMA_COLLECTOR_LSM"
 
-#define LSM "/sys/kernel/security/lsm"
+#define LSM SECURITY_MODULES_MOUNT "/" SECURITY_MODULES_NAME
 
 /* What is shown is as old as this at most. */
 #define FRESH_NS 100000000u
@@ -79,36 +80,32 @@ struct guards_tenant *guards_tenant_add(struct guards *guards, const char *name)
 /* Why a monitor may have no guard; "" if there is nothing to say. */
 static void guards_lsm_explain(char *ret_text, size_t size)
 {
-	char text[128], names[128], *name, *rest = names;
-	bool found = file_read_small(guards_path(LSM_VARIABLE, LSM), text, sizeof(text)) <= 0;
+	char modules[512], boot[SECURITY_MODULES_BOOT];
 
-	text[strcspn(text, "\n")] = '\0';
-	strcpy(names, text);
-	while ((name = strsep(&rest, ",")))
-		found |= !strcmp(name, "bpf");
 	*ret_text = '\0';
-	if (!found)
-		snprintf(ret_text, size,
-			 ": this kernel runs without BPF LSM; boot it with lsm=%s,bpf", text);
+	if (file_read_small(guards_path(LSM_VARIABLE, LSM), modules, sizeof(modules)) > 0 &&
+	    !security_modules_have_bpf(modules, boot))
+		snprintf(ret_text, size, ": this kernel runs without BPF LSM; boot it with %s",
+			 boot);
 }
 
 /* A better sentence than that of the maps, where there is one. */
-static void guards_absence_explain(const char *directory, int result, char problem[GUARDS_REASON])
+static void guards_absence_explain(const char *directory, int result, char problem[PROBLEM_SIZE])
 {
-	char head[PATH_MAX + 8], guard[PATH_MAX + 16], lsm[GUARDS_REASON / 2 + 64];
+	char head[PATH_MAX + 8], guard[PATH_MAX + 16], lsm[SECURITY_MODULES_BOOT + 64];
 
 	snprintf(head, sizeof(head), "%s/head", directory);
 	snprintf(guard, sizeof(guard), "%s/guard_head", directory);
 	if (result == -EPERM || result == -EACCES) {
-		snprintf(problem, GUARDS_REASON,
-			 "%.100s: only root's collector may tell the guard anything", directory);
+		problem_set(result, problem,
+			    "%.100s: only root's collector may tell the guard anything", directory);
 	} else if (result != -ENOENT || !access(guard, F_OK)) {
 		return;
 	} else if (access(head, F_OK)) {
-		snprintf(problem, GUARDS_REASON, "%.100s: no rdma_monitor is loaded", directory);
+		problem_set(result, problem, "%.100s: no rdma_monitor is loaded", directory);
 	} else {
 		guards_lsm_explain(lsm, sizeof(lsm));
-		snprintf(problem, GUARDS_REASON, "rdma_monitor has no guard%s", lsm);
+		problem_set(result, problem, "rdma_monitor has no guard%s", lsm);
 	}
 }
 
@@ -169,7 +166,7 @@ static void guards_find(struct collector *collector)
 {
 	struct guards *guards = &collector->guards;
 	const char *directory = monitor_directory();
-	char problem[GUARDS_REASON] = "";
+	char problem[PROBLEM_SIZE] = "";
 	int result;
 
 	if (guards->guard.head && !strcmp(guards->directory, directory) &&
@@ -177,7 +174,7 @@ static void guards_find(struct collector *collector)
 		return;
 	guards_forget(guards);
 	snprintf(guards->directory, sizeof(guards->directory), "%s", directory);
-	result = monitor_guard_open(&guards->guard, directory, problem, sizeof(problem));
+	result = monitor_guard_open(&guards->guard, directory, problem);
 	if (result == 0) {
 		/* Events begin anew with each collector; of a guard that comes later, all is new. */
 		guards->seen = guards->looked ? 0 : guards->guard.head->logged;

@@ -23,7 +23,7 @@ enum { GUARDS_REASON = 256 };
 /* All zeros before the first look. */
 struct guards {
 	struct monitor_guard guard;  /* head NULL: there is none, */
-	char problem[GUARDS_REASON]; /* and why */
+	char problem[PROBLEM_SIZE];  /* and why */
 	char directory[PATH_MAX];
 	bool looked;		      /* for a guard, at least once */
 	uint64_t applied_ns, took_ns; /* when that was last done, and how long it took */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/queue.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,7 +43,7 @@ struct sought {
 
 /* What goes on for one user. */
 struct search {
-	struct search *next;
+	TAILQ_ENTRY(search) link;
 	uid_t uid;
 	bool running;	  /* a pass has begun */
 	unsigned left;	  /* of USER_MOST */
@@ -59,7 +60,7 @@ struct heirs {
 	unsigned members;
 	struct sought *sought;
 	int by_inode[BUCKETS];
-	struct search *first; /* the one whose turn it is */
+	TAILQ_HEAD(, search) searches; /* the first one has its turn */
 	unsigned count;
 	uint64_t since, passes, spent_ns;
 	heirs_page *page;
@@ -76,17 +77,18 @@ static int *heirs_bucket(struct heirs *heirs, uint64_t inode)
 
 static struct search *search_for(struct heirs *heirs, uid_t uid)
 {
-	struct search **link = &heirs->first, *search;
+	struct search *search;
 
-	for (; *link; link = &(*link)->next)
-		if ((*link)->uid == uid)
-			return *link;
+	TAILQ_FOREACH (search, &heirs->searches, link)
+		if (search->uid == uid)
+			return search;
 	search = calloc(1, sizeof(*search));
 	if (!search)
 		return NULL;
 	search->uid = uid;
 	search->candidates = NOBODY;
-	return *link = search;
+	TAILQ_INSERT_TAIL(&heirs->searches, search, link);
+	return search;
 }
 
 int heirs_seek(struct heirs *heirs, unsigned member, const struct heirs_goal *goal)
@@ -112,7 +114,9 @@ int heirs_seek(struct heirs *heirs, unsigned member, const struct heirs_goal *go
 /* Out of the list of those that the process looked at has the page of. */
 static void candidate_drop(struct heirs *heirs, unsigned member)
 {
-	for (struct search *search = heirs->first; search; search = search->next)
+	struct search *search;
+
+	TAILQ_FOREACH (search, &heirs->searches, link)
 		for (int *link = &search->candidates; *link != NOBODY;
 		     link = &heirs->sought[*link].next_candidate)
 			if (*link == (int)member) {
@@ -427,28 +431,23 @@ static bool pass_step(struct heirs *heirs, struct search *search)
 
 static void search_free(struct heirs *heirs, struct search *search)
 {
-	heirs->first = search->next;
+	TAILQ_REMOVE(&heirs->searches, search, link);
 	free(search);
 }
 
 /* The next user's turn. */
 static void heirs_turn_pass(struct heirs *heirs)
 {
-	struct search *search = heirs->first, **link = &heirs->first->next;
+	struct search *search = TAILQ_FIRST(&heirs->searches);
 
-	if (!*link)
-		return;
-	while (*link)
-		link = &(*link)->next;
-	heirs->first = search->next;
-	search->next = NULL;
-	*link = search;
+	TAILQ_REMOVE(&heirs->searches, search, link);
+	TAILQ_INSERT_TAIL(&heirs->searches, search, link);
 }
 
 bool heirs_step(struct heirs *heirs, uint64_t until)
 {
 	uint64_t begun = clock_now_ns(), now = begun;
-	struct search *search = heirs->first;
+	struct search *search = TAILQ_FIRST(&heirs->searches);
 	bool goes_on = true;
 
 	if (!search)
@@ -479,6 +478,7 @@ int heirs_new(struct heirs **ret_heirs, unsigned members, heirs_page *page, heir
 		free(heirs);
 		return -ENOMEM;
 	}
+	TAILQ_INIT(&heirs->searches);
 	heirs->members = members;
 	heirs->page = page;
 	heirs->done = done;
@@ -495,7 +495,7 @@ void heirs_free(struct heirs *heirs)
 
 	if (!heirs)
 		return;
-	while ((search = heirs->first)) {
+	while ((search = TAILQ_FIRST(&heirs->searches))) {
 		if (search->descriptors)
 			closedir(search->descriptors);
 		if (search->processes)

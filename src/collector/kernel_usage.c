@@ -110,32 +110,31 @@ static bool monitor_numbers_are_ours(const char *directory)
 }
 
 /* Opens what is there; 0, or -errno with a sentence. */
-static int monitor_open(struct kernel_usage *usage, char problem[KERNEL_PROBLEM])
+static int monitor_open(struct kernel_usage *usage, char problem[PROBLEM_SIZE])
 {
-	int result = monitor_reader_open(&usage->reader, usage->directory, problem, KERNEL_PROBLEM);
+	int result = monitor_reader_open(&usage->reader, usage->directory, problem);
 
 	if (result < 0)
 		return result;
 	usage->mode = usage->reader.head->mode;
 	if (!monitor_numbers_are_ours(usage->directory)) {
-		snprintf(problem, KERNEL_PROBLEM,
-			 "%.100s: counts processes of the host, and the collector is in a pid "
-			 "namespace of its own",
-			 usage->directory);
-		result = -EXDEV;
+		result = problem_set(
+			-EXDEV, problem,
+			"%.100s: counts processes of the host, and the collector is in a pid "
+			"namespace of its own",
+			usage->directory);
 	} else if (usage->mode == MONITOR_NONE || usage->mode > MONITOR_NETLINK) {
-		snprintf(problem, KERNEL_PROBLEM,
-			 "%.100s: rdma_monitor is there and watches nothing", usage->directory);
-		result = -ENODATA;
+		result = problem_set(-ENODATA, problem,
+				     "%.100s: rdma_monitor is there and watches nothing",
+				     usage->directory);
 	} else if (monitor_reader_is_stale(&usage->reader)) {
-		snprintf(problem, KERNEL_PROBLEM,
-			 "%.100s: the rdma_monitor that counted, by %s, has ended",
-			 usage->directory, monitor_mode_names[usage->mode]);
-		result = -ESTALE;
+		result = problem_set(-ESTALE, problem,
+				     "%.100s: the rdma_monitor that counted, by %s, has ended",
+				     usage->directory, monitor_mode_names[usage->mode]);
 	} else {
 		result = sample_memory(usage);
 		if (result < 0)
-			snprintf(problem, KERNEL_PROBLEM, "no memory for what the monitor counts");
+			problem_set(result, problem, "no memory for what the monitor counts");
 	}
 	if (result < 0)
 		kernel_forget(usage);
@@ -145,7 +144,7 @@ static int monitor_open(struct kernel_usage *usage, char problem[KERNEL_PROBLEM]
 /* Each load is another one. */
 void kernel_find(struct kernel_usage *usage, const struct log *log)
 {
-	char problem[KERNEL_PROBLEM] = "";
+	char problem[PROBLEM_SIZE] = "";
 	int result;
 
 	usage->looked = true;

@@ -13,17 +13,16 @@
 #include <sys/types.h>
 
 #include "base/log.h"
+#include "base/problem.h"
 #include "ledger/ledger.h"
 #include "monitor/reader/reader.h"
 
 struct kernel_sample;
 
-enum { KERNEL_PROBLEM = 256 };
-
 /* All zeros before the first look. */
 struct kernel_usage {
 	struct monitor_reader reader; /* head NULL: there is none, */
-	char problem[KERNEL_PROBLEM]; /* and why */
+	char problem[PROBLEM_SIZE];   /* and why */
 	enum monitor_mode mode;
 	char directory[PATH_MAX];
 	bool looked;			   /* for a monitor, at least once */

@@ -36,7 +36,7 @@ static int good_path_make(struct collector *collector, const char *directory)
 void control_recall(struct collector *collector, const char *directory)
 {
 	struct policy *good = policy_new();
-	char problem[POLICY_PROBLEM] = "";
+	char problem[PROBLEM_SIZE] = "";
 	int result = good ? good_path_make(collector, directory) : -ENOMEM;
 
 	if (result == 0)

@@ -110,7 +110,7 @@ static bool path_is_planted(const char *path, const struct stat *status)
 }
 
 /* An enum path_state: only a dead socket of our own, or what a stranger planted, is replaced. */
-static int path_check(const char *path, char problem[SERVER_PROBLEM])
+static int path_check(const char *path, char problem[PROBLEM_SIZE])
 {
 	struct sockaddr_un there = socket_address(path);
 	struct stat status;
@@ -119,27 +119,24 @@ static int path_check(const char *path, char problem[SERVER_PROBLEM])
 	if (lstat(path, &status)) {
 		if (errno == ENOENT)
 			return PATH_FREE;
-		snprintf(problem, SERVER_PROBLEM, "socket %s: %s", path, strerror(errno));
-		return -errno;
+		return problem_set(-errno, problem, "socket %s: %s", path, strerror(errno));
 	}
 	if (path_is_planted(path, &status))
 		return PATH_PLANTED;
-	if (!S_ISSOCK(status.st_mode) || status.st_uid != geteuid()) {
-		snprintf(problem, SERVER_PROBLEM,
-			 "socket %s: there is %s there; it is neither used nor removed", path,
-			 !S_ISSOCK(status.st_mode) ? "something that is no socket" :
-						     "another user's socket");
-		return -EEXIST;
-	}
+	if (!S_ISSOCK(status.st_mode) || status.st_uid != geteuid())
+		return problem_set(-EEXIST, problem,
+				   "socket %s: there is %s there; it is neither used nor removed",
+				   path,
+				   !S_ISSOCK(status.st_mode) ? "something that is no socket" :
+							       "another user's socket");
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	answers = fd >= 0 && (!connect(fd, (struct sockaddr *)&there, sizeof(there)) ||
 			      errno == EAGAIN || errno == EINPROGRESS);
 	if (fd >= 0)
 		close(fd);
-	if (answers) {
-		snprintf(problem, SERVER_PROBLEM, "socket %s: another collector serves it", path);
-		return -EADDRINUSE;
-	}
+	if (answers)
+		return problem_set(-EADDRINUSE, problem, "socket %s: another collector serves it",
+				   path);
 	return PATH_DEAD;
 }
 
@@ -218,7 +215,7 @@ static int socket_listen(struct server *server, int directory, const char *name,
 	return result;
 }
 
-static int path_take(struct server *server, char problem[SERVER_PROBLEM])
+static int path_take(struct server *server, char problem[PROBLEM_SIZE])
 {
 	char directory_path[sizeof(server->path)];
 	const char *slash = strrchr(server->path, '/');
@@ -237,11 +234,11 @@ static int path_take(struct server *server, char problem[SERVER_PROBLEM])
 		result = -errno;
 	}
 	if (result < 0)
-		snprintf(problem, SERVER_PROBLEM, "socket %s: %s", server->path, strerror(-result));
+		problem_set(result, problem, "socket %s: %s", server->path, strerror(-result));
 	return result;
 }
 
-int listener_open(struct server *server, char problem[SERVER_PROBLEM])
+int listener_open(struct server *server, char problem[PROBLEM_SIZE])
 {
 	int result = path_take(server, problem);
 
@@ -249,8 +246,9 @@ int listener_open(struct server *server, char problem[SERVER_PROBLEM])
 		return result;
 	server->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	server->knows_peers = kernel_knows_peers();
-	return sd_event_add_io(server->event, &server->listener, server->fd, EPOLLIN,
-			       clients_accept, server);
+	result = sd_event_add_io(server->event, &server->listener, server->fd, EPOLLIN,
+				 clients_accept, server);
+	return result < 0 ? problem_set(result, problem, "event loop: %s", strerror(-result)) : 0;
 }
 
 void listener_close(struct server *server)

@@ -148,7 +148,7 @@ static void daemon_ready(int ready)
 int main(int argc, char **argv)
 {
 	static struct collector collector;
-	char problem[POLICY_PROBLEM] = "";
+	char problem[PROBLEM_SIZE] = "";
 	struct options options;
 	sigset_t signals;
 	int ready = -1, result = collector_options_parse(argc, argv, &options);

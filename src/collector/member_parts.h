@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of the members share (members.c, orphans.c), and nobody else. */
+/* What the parts of the members share (members.c, orphans.c, member_search.c), and nobody else. */
 #ifndef COLLECTOR_MEMBER_PARTS_H
 #define COLLECTOR_MEMBER_PARTS_H
 
@@ -22,12 +22,18 @@ void member_end(struct members *members, unsigned member, uint64_t since, bool e
 /* Nobody has an orphan's life line any more. */
 void orphan_lifeline_ended(struct members *members, unsigned member, uint64_t since);
 
+/* For struct heirs. */
+heirs_done orphans_search_done;
+
+/* ---- member_search.c */
+
+/* For its page if it lives, otherwise also for an heir. -ENOMEM. */
+int member_search(struct members *members, unsigned member);
 /* Nothing is sought any more: after a restart the pages of all members that live have been looked
  * for then. */
 void members_pages_searched(struct members *members);
 
 /* For struct heirs. */
-heirs_page orphans_page_found;
-heirs_done orphans_search_done;
+heirs_page member_page_found;
 
 #endif

@@ -253,7 +253,7 @@ int members_init(struct members *members, struct books *books)
 	*members = (struct members){ .books = books, .epoll = epoll_create1(EPOLL_CLOEXEC) };
 	if (members->epoll < 0)
 		return -errno;
-	return heirs_new(&members->heirs, BOOKS_MEMBERS, orphans_page_found, orphans_search_done,
+	return heirs_new(&members->heirs, BOOKS_MEMBERS, member_page_found, orphans_search_done,
 			 members);
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Members that have ended: whether what they held has ended with them, by the kernel's word if it
- * is watched, otherwise by a search for processes that inherited it; and the usage pages of those
- * that live, which the same search finds.
+ * is watched, otherwise by a search for processes that inherited it.
  */
 #include "collector/member_parts.h"
 
@@ -13,12 +12,8 @@
 #include "base/clock.h"
 #include "collector/grants.h"
 #include "collector/peer.h"
-#include "collector/usage_page.h"
 
-enum {
-	SEEKS_MOST = 4,	    /* for the page of a member that lives */
-	NOTHING_ENOUGH = 2, /* looks at which the kernel has nothing of an orphan any more */
-};
+enum { NOTHING_ENOUGH = 2 }; /* looks at which the kernel has nothing of an orphan any more */
 
 /* So long the kernel may take to clear up after a process that nobody inherits. */
 #define CLEARING_NS 1000000000u
@@ -79,21 +74,6 @@ static enum fate member_fate(const struct members *members, unsigned member, uin
 		       FATE_SOUGHT;
 }
 
-/* For its page if it lives, otherwise also for an heir. -ENOMEM. */
-static int member_search(struct members *members, unsigned member)
-{
-	const struct book_member *row = &members->books->file->member[member];
-	const struct member *beside = &members->books->member[member];
-	struct heirs_goal goal = {
-		.pid = beside->orphan ? 0 : row->pid,
-		.uid = row->uid,
-		.inode = row->usage_inode,
-		.wants_page = !beside->usage,
-	};
-
-	return heirs_seek(members->heirs, member, &goal);
-}
-
 static void orphan_report(struct members *members, unsigned member)
 {
 	struct member *beside = &members->books->member[member];
@@ -144,14 +124,6 @@ void member_end(struct members *members, unsigned member, uint64_t since, bool e
 	    fate == FATE_SOUGHT)
 		return;
 	orphan_report(members, member);
-}
-
-void orphans_page_found(void *closure, unsigned member, int fd)
-{
-	struct members *members = closure;
-
-	members->pages++;
-	usage_page_attach(members->books, member, fd);
 }
 
 /* A search is over. What was too long to be searched costs the user who made it so, and the life
@@ -241,69 +213,4 @@ bool members_check_orphans(struct members *members)
 			now + (spent * SEARCH_SHARE > SEARCH_NS ? spent * SEARCH_SHARE : SEARCH_NS);
 	}
 	return soon;
-}
-
-void members_seek_page(struct members *members, unsigned member)
-{
-	struct member *beside = &members->books->member[member];
-
-	if (members->books->file->member[member].flags & MEMBER_ASKS || beside->usage ||
-	    beside->seeks == SEEKS_MOST)
-		return;
-	beside->seeks++;
-	member_search(members, member);
-}
-
-/* ---- the search */
-
-void members_pages_searched(struct members *members)
-{
-	if (!members->books->attached && !heirs_sought(members->heirs))
-		grants_attached(members->books);
-}
-
-bool members_search(struct members *members, uint64_t until)
-{
-	bool passed = heirs_step(members->heirs, until);
-
-	members_pages_searched(members);
-	return passed;
-}
-
-bool members_are_sought(const struct members *members)
-{
-	return heirs_sought(members->heirs);
-}
-
-uint64_t members_sought(const struct members *members)
-{
-	return heirs_now(members->heirs);
-}
-
-bool members_await(const struct members *members, int tenant, uint64_t since)
-{
-	const struct books *books = members->books;
-
-	if (!heirs_sought(members->heirs))
-		return false;
-	for (unsigned i = 0; i < books->file->members_high; i++) {
-		uint64_t sought = heirs_since(members->heirs, i);
-
-		if (sought && sought <= since &&
-		    (tenant < 0 || books->file->member[i].tenant == (unsigned)tenant))
-			return true;
-	}
-	return false;
-}
-
-bool members_await_one(const struct members *members, unsigned member, uint64_t since)
-{
-	uint64_t sought = heirs_since(members->heirs, member);
-
-	return sought && sought <= since;
-}
-
-uint64_t members_passes(const struct members *members)
-{
-	return heirs_passes(members->heirs);
 }

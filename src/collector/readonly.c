@@ -17,45 +17,32 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
+
 /* One descriptor over a socket; fd -1: none, and the error number instead. */
 static void fd_send(int socket, int fd, int error)
 {
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
+	union descriptors control;
 	struct iovec text = { &error, sizeof(error) };
 	struct msghdr message = { .msg_iov = &text, .msg_iovlen = 1 };
 
-	if (fd >= 0) {
-		message.msg_control = &control;
-		message.msg_controllen = sizeof(control);
-		control.header.cmsg_level = SOL_SOCKET;
-		control.header.cmsg_type = SCM_RIGHTS;
-		control.header.cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-	}
+	descriptors_attach(&message, &control, &fd, fd >= 0);
 	sendmsg(socket, &message, MSG_NOSIGNAL);
 }
 
 static int fd_receive(int socket)
 {
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	int error = EIO, fd;
+	union descriptors control;
+	int error = EIO, fds[DESCRIPTORS_MAX];
 	struct iovec text = { &error, sizeof(error) };
-	struct msghdr message = { .msg_iov = &text,
-				  .msg_iovlen = 1,
-				  .msg_control = &control,
-				  .msg_controllen = sizeof(control) };
+	struct msghdr message = { .msg_iov = &text, .msg_iovlen = 1 };
+	unsigned count = 0;
 
+	descriptors_expect(&message, &control);
 	if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != sizeof(error) ||
-	    message.msg_controllen < CMSG_LEN(sizeof(int)))
-		return -error;
-	memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
-	return fd;
+	    descriptors_take(&message, fds, &count) < 0 || count != 1)
+		return error ? -error : -EIO;
+	return fds[0];
 }
 
 /* In the child, which is alone in its mount namespace. */

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/descriptors.h"
+
 enum {
 	OUTPUT_MAX = 64 << 20, /* of replies that wait to be read, together */
 	OUTPUT_PER_USER = OUTPUT_MAX / 4,
@@ -20,9 +22,10 @@ enum {
 
 static size_t output_of_user(const struct server *server, uid_t uid)
 {
+	const struct connection *c;
 	size_t output = 0;
 
-	for (const struct connection *c = server->parked.next; c != &server->parked; c = c->next)
+	TAILQ_FOREACH (c, &server->parked, link)
 		if (c->peer.uid == uid)
 			output += c->output_size;
 	return output;
@@ -88,22 +91,12 @@ static void output_message(struct connection *connection, enum message type, int
 {
 	struct proto_header header = proto_header(type, status, size);
 	struct iovec parts[2] = { { &header, sizeof(header) }, { (void *)body, size } };
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(2 * sizeof(int))];
-	} control = { 0 };
+	union descriptors control;
 	struct msghdr message = { .msg_iov = parts, .msg_iovlen = size ? 2 : 1 };
 	size_t skip;
 	ssize_t sent;
 
-	if (fd_count) {
-		message.msg_control = &control;
-		message.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
-		control.header.cmsg_level = SOL_SOCKET;
-		control.header.cmsg_type = SCM_RIGHTS;
-		control.header.cmsg_len = CMSG_LEN(fd_count * sizeof(int));
-		memcpy(CMSG_DATA(&control.header), fds, fd_count * sizeof(int));
-	}
+	descriptors_attach(&message, &control, fds, fd_count);
 	do
 		sent = sendmsg(connection->fd, &message, MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);
@@ -165,10 +158,10 @@ void server_end(const struct request *request)
 /* A user has only so many subscribers: the oldest makes room. */
 static void subscribers_make_room(struct server *server, uid_t uid)
 {
-	struct connection *oldest = NULL;
+	struct connection *oldest = NULL, *c;
 	unsigned count = 0;
 
-	for (struct connection *c = server->parked.next; c != &server->parked; c = c->next)
+	TAILQ_FOREACH (c, &server->parked, link)
 		if (c->subscribed && c->peer.uid == uid) {
 			oldest = oldest ? oldest : c;
 			count++;
@@ -192,8 +185,8 @@ void server_publish(struct server *server, enum message type, const void *body,
 	struct proto_header header = proto_header(type, PROTO_MORE, message->reply);
 	struct connection *next;
 
-	for (struct connection *c = server->parked.next; c != &server->parked; c = next) {
-		next = c->next;
+	for (struct connection *c = TAILQ_FIRST(&server->parked); c; c = next) {
+		next = TAILQ_NEXT(c, link);
 		if (!c->subscribed || !wants(c->input_buffer + sizeof(header), body))
 			continue;
 		output_keep(c, &header, sizeof(header));

@@ -38,35 +38,32 @@ bool server_is_admin(const struct request *request, const gid_t *group)
 }
 
 int server_new(struct server **ret_server, sd_event *event, const char *path, const struct log *log,
-	       server_function *answer, void *closure, char problem[SERVER_PROBLEM])
+	       server_function *answer, void *closure, char problem[PROBLEM_SIZE])
 {
 	struct server *server;
 	int result;
 
-	if (strlen(path) >= sizeof(server->path)) {
-		snprintf(problem, SERVER_PROBLEM, "socket %.100s...: the path is too long", path);
-		return -ENAMETOOLONG;
-	}
+	if (strlen(path) >= sizeof(server->path))
+		return problem_set(-ENAMETOOLONG, problem, "socket %.100s...: the path is too long",
+				   path);
 	server = calloc(1, sizeof(*server));
-	if (!server) {
-		snprintf(problem, SERVER_PROBLEM, "no memory");
-		return -ENOMEM;
-	}
+	if (!server)
+		return problem_set(-ENOMEM, problem, "no memory");
 	server->event = sd_event_ref(event);
 	server->log = log;
 	server->answer = answer;
 	server->closure = closure;
 	server->fd = server->spare = server->epoll = -1;
 	strcpy(server->path, path);
-	problem[0] = '\0';
 	result = listener_open(server, problem);
-	if (result >= 0)
+	if (result >= 0) {
 		result = connections_open(server);
-	if (result >= 0)
-		result = turns_open(server);
+		if (result >= 0)
+			result = turns_open(server);
+		if (result < 0)
+			problem_set(result, problem, "event loop: %s", strerror(-result));
+	}
 	if (result < 0) {
-		if (!problem[0])
-			snprintf(problem, SERVER_PROBLEM, "event loop: %s", strerror(-result));
 		server_free(server);
 		return result;
 	}

@@ -13,6 +13,7 @@
 #include <systemd/sd-event.h>
 
 #include "base/log.h"
+#include "base/problem.h"
 #include "proto/messages.h"
 
 struct server;
@@ -32,14 +33,12 @@ struct request {
 
 typedef void server_function(void *closure, const struct request *request);
 
-enum { SERVER_PROBLEM = 320 };
-
 /*
  * Listens at the path. What is there already is replaced only if it is a socket of our own
  * at which nobody listens; otherwise a negative result, with a sentence that names it.
  */
 int server_new(struct server **ret_server, sd_event *event, const char *path, const struct log *log,
-	       server_function *answer, void *closure, char problem[SERVER_PROBLEM]);
+	       server_function *answer, void *closure, char problem[PROBLEM_SIZE]);
 
 /* Closes everything and takes the socket away, if it is still ours. */
 void server_free(struct server *server);

@@ -9,10 +9,12 @@
 #define COLLECTOR_SERVER_PARTS_H
 
 #include <sys/epoll.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "base/problem.h"
 #include "collector/server.h"
 
 #ifndef SO_PEERPIDFD
@@ -25,17 +27,20 @@ enum {
 	SERVER_EVENTS = 64,  /* of connections, before others have their turn */
 };
 
+TAILQ_HEAD(connection_list, connection); /* the oldest first */
+
 struct connection {
 	struct server *server;
-	struct connection *next, *previous; /* of those that are parked, the oldest first */
-	bool parked; /* in that ring, or that of the kept ones, and in the server's epoll */
+	struct connection_list *list; /* in which it is: one of the server's, or of a line */
+	TAILQ_ENTRY(connection) link;
+	bool parked; /* in the list of parked or of kept ones, and in the server's epoll */
 	int fd;
 	struct ucred peer;
 	uint64_t start;	   /* of the peer, where the kernel cannot say later who it was */
 	uint64_t deadline; /* seconds; 0: none */
 	bool subscribed;
 	bool kept;  /* for the next request, after the reply */
-	bool ready; /* it has something to say: in the ring of those, and not parked */
+	bool ready; /* it has something to say: in its line, and not parked */
 	bool held;  /* likewise, until server_resume */
 	uint64_t ticket;
 	bool broken; /* the client is gone, or has not kept to the rules */
@@ -59,12 +64,12 @@ struct server {
 	int epoll; /* of the parked connections: one source of the loop for them all */
 	struct epoll_event found[SERVER_EVENTS]; /* what is being looked at */
 	int found_count;
-	struct connection parked, held; /* rings */
-	struct connection kept;		/* ring of those that wait for a further request */
+	struct connection_list parked, held;
+	struct connection_list kept; /* wait for a further request */
 	/* Connections wait in lines, one for each user. Of the lines that are not empty that one
 	 * has its turn on whose requests the least time was spent. */
 	struct line {
-		struct connection ready; /* ring, the oldest first */
+		struct connection_list ready;
 		unsigned count, held;
 		uint64_t spent_ns;
 		bool listed;
@@ -73,13 +78,13 @@ struct server {
 	struct line *lines;
 	uint64_t spent_ns; /* of the line that had the last turn, when that began */
 	size_t output;	   /* of all connections */
-	struct log_seldom turned_away;
+	struct log_seldom turned_away, foreign;
 };
 
 /* ---- listener.c */
 
 /* Binds and listens at server->path, and accepts clients. -errno, with a sentence. */
-int listener_open(struct server *server, char problem[SERVER_PROBLEM]);
+int listener_open(struct server *server, char problem[PROBLEM_SIZE]);
 /* Takes the socket away from its path, if it is still the one that was made. */
 void listener_close(struct server *server);
 
@@ -92,12 +97,11 @@ void connections_close(struct server *server);
 struct connection *connection_new(struct server *server, int fd, const struct ucred *peer);
 void connection_free(struct connection *connection);
 
-/* Rings of connections; one that is empty is alone in its ring. */
-void ring_init(struct connection *ring);
-void ring_add(struct connection *ring, struct connection *connection);
-void ring_remove(struct connection *connection);
-/* Frees the connections in it. Nothing happens to one that was never made. */
-void ring_free(struct connection *ring);
+/* At the end of a list, and out of the one in which it is. */
+void connection_add(struct connection_list *list, struct connection *connection);
+void connection_remove(struct connection *connection);
+/* Frees the connections in it. Nothing happens to a list of zeros. */
+void connection_list_free(struct connection_list *list);
 
 /* Takes a connection out of wherever it waits. */
 void connection_unpark(struct connection *connection);

@@ -59,7 +59,7 @@ static void good_directory_of(const struct start_options *options, char *ret, si
 /* The files, or if these are not in order what they said in an earlier life: a host without a
  * collector would have no limits at all. */
 static int start_policy(struct collector *collector, const struct start_options *options,
-			char problem[POLICY_PROBLEM])
+			char problem[PROBLEM_SIZE])
 {
 	char good[POLICY_PATH];
 	const char *path = first_of(options->policy, NULL, POLICY_DEFAULT_FILE);
@@ -68,7 +68,7 @@ static int start_policy(struct collector *collector, const struct start_options 
 	collector->policy_must_exist = options->policy && options->policy[0];
 	result = path_make_absolute(path, collector->policy_path);
 	if (result < 0)
-		snprintf(problem, POLICY_PROBLEM, "%.300s: %s", path, strerror(-result));
+		problem_set(result, problem, "%.300s: %s", path, strerror(-result));
 	else
 		result = control_environment(collector, problem);
 	collector->runtime = policy_new();
@@ -82,12 +82,11 @@ static int start_policy(struct collector *collector, const struct start_options 
 		result = collector->effective ? 0 : -errno;
 	}
 	if (result < 0)
-		snprintf(problem, POLICY_PROBLEM, "%s", collector->problem);
+		problem_set(result, problem, "%s", collector->problem);
 	return result;
 }
 
-static int start_runtime(struct collector *collector, const char *state,
-			 char problem[POLICY_PROBLEM])
+static int start_runtime(struct collector *collector, const char *state, char problem[PROBLEM_SIZE])
 {
 	struct policy *merged;
 	int result;
@@ -100,24 +99,22 @@ static int start_runtime(struct collector *collector, const char *state,
 	merged = policy_merge(collector->effective, collector->runtime);
 	if (!merged) {
 		result = -errno;
-		snprintf(problem, POLICY_PROBLEM, "%.400s: %s", collector->runtime_path,
-			 strerror(-result));
-		return result;
+		return problem_set(result, problem, "%.400s: %s", collector->runtime_path,
+				   strerror(-result));
 	}
 	policy_free(collector->effective);
 	collector->effective = merged;
 	return 0;
 }
 
-static int start_problem(char problem[POLICY_PROBLEM], const char *what, int result)
+static int start_problem(char problem[PROBLEM_SIZE], const char *what, int result)
 {
-	snprintf(problem, POLICY_PROBLEM, "%s: %s", what, strerror(-result));
-	return result;
+	return problem_set(result, problem, "%s: %s", what, strerror(-result));
 }
 
 /* Books, members, loop and socket. */
 static int start_parts(struct collector *collector, const char *state, const char *socket_path,
-		       char problem[POLICY_PROBLEM])
+		       char problem[PROBLEM_SIZE])
 {
 	int result = books_open(&collector->books, state, &collector->log, problem);
 
@@ -148,7 +145,7 @@ static int start_parts(struct collector *collector, const char *state, const cha
 }
 
 int collector_start(struct collector *collector, const struct start_options *options,
-		    char problem[POLICY_PROBLEM])
+		    char problem[PROBLEM_SIZE])
 {
 	char state_default[64];
 	const char *state, *socket_path;

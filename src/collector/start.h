@@ -3,6 +3,7 @@
 #ifndef COLLECTOR_START_H
 #define COLLECTOR_START_H
 
+#include "base/problem.h"
 #include "collector/collector.h"
 
 /* What the command line or the environment names; NULL: nothing. */
@@ -13,7 +14,7 @@ struct start_options {
 /* The collector has a log and an event loop; after this it serves its socket. -errno, with a
  * sentence unless the text of the error says it all. */
 int collector_start(struct collector *collector, const struct start_options *options,
-		    char problem[POLICY_PROBLEM]);
+		    char problem[PROBLEM_SIZE]);
 /* Also after a start that failed. */
 void collector_stop(struct collector *collector);
 

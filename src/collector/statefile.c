@@ -13,15 +13,14 @@
 
 #include "base/file.h"
 
-int statefile_problem(char problem[STATEFILE_PROBLEM], int result, const char *path,
-		      const char *name, const char *what)
+int statefile_problem(char problem[PROBLEM_SIZE], int result, const char *path, const char *name,
+		      const char *what)
 {
-	snprintf(problem, STATEFILE_PROBLEM, "%s%s%s: %s", path, name[0] ? "/" : "", name,
-		 what ? what : strerror(-result));
-	return result;
+	return problem_set(result, problem, "%s%s%s: %s", path, name[0] ? "/" : "", name,
+			   what ? what : strerror(-result));
 }
 
-int statefile_directory(const char *path, char problem[STATEFILE_PROBLEM])
+int statefile_directory(const char *path, char problem[PROBLEM_SIZE])
 {
 	struct stat status;
 	int directory, result = file_make_directories(path, 0755, 0700, false);
@@ -39,7 +38,7 @@ int statefile_directory(const char *path, char problem[STATEFILE_PROBLEM])
 		"must belong to the collector's user and be closed to others (0700)");
 }
 
-int statefile_directory_lock(int directory, const char *path, char problem[STATEFILE_PROBLEM])
+int statefile_directory_lock(int directory, const char *path, char problem[PROBLEM_SIZE])
 {
 	if (!flock(directory, LOCK_EX | LOCK_NB))
 		return 0;

@@ -8,18 +8,18 @@
 
 #include <stddef.h>
 
-enum { STATEFILE_PROBLEM = 512 };
+#include "base/problem.h"
 
 /* A sentence that begins with the file's path (name "": the directory's): what is wrong, or if
  * that is NULL the text of the error. Returns the error. */
-int statefile_problem(char problem[STATEFILE_PROBLEM], int result, const char *path,
-		      const char *name, const char *what);
+int statefile_problem(char problem[PROBLEM_SIZE], int result, const char *path, const char *name,
+		      const char *what);
 
 /* Opens the directory, made if need be; it must be closed to other users. -errno, with a
  * sentence. */
-int statefile_directory(const char *path, char problem[STATEFILE_PROBLEM]);
+int statefile_directory(const char *path, char problem[PROBLEM_SIZE]);
 /* For as long as the collector lives; the kernel lets go of it at its death. */
-int statefile_directory_lock(int directory, const char *path, char problem[STATEFILE_PROBLEM]);
+int statefile_directory_lock(int directory, const char *path, char problem[PROBLEM_SIZE]);
 
 /* Makes a file of that size that begins with those bytes; complete before it has its name. */
 int statefile_make(int directory, const char *name, size_t size, const void *head,

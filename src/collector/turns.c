@@ -57,7 +57,7 @@ void line_join(struct connection *connection)
 	}
 	if (!line->count++)
 		line_list(server, line);
-	ring_add(&line->ready, connection);
+	connection_add(&line->ready, connection);
 	connection->ready = true;
 	turn_await(server);
 }
@@ -65,12 +65,12 @@ void line_join(struct connection *connection)
 void line_leave(struct connection *connection)
 {
 	if (connection->ready) {
-		ring_remove(connection);
+		connection_remove(connection);
 		line_of(connection)->count--;
 		connection->ready = false;
 	}
 	if (connection->held) {
-		ring_remove(connection);
+		connection_remove(connection);
 		line_of(connection)->held--;
 		connection->held = false;
 	}
@@ -88,14 +88,14 @@ bool server_hold(const struct request *request, uint64_t ticket)
 	line->held++;
 	connection->held = true;
 	connection->ticket = ticket;
-	ring_add(&connection->server->held, connection);
+	connection_add(&connection->server->held, connection);
 	return true;
 }
 
 void server_resume(struct server *server)
 {
-	while (server->held.next != &server->held)
-		line_join(server->held.next);
+	while (!TAILQ_EMPTY(&server->held))
+		line_join(TAILQ_FIRST(&server->held));
 }
 
 /* ---- a turn */
@@ -120,12 +120,12 @@ static void request_answer(struct connection *connection)
 	connection->server->answer(connection->server->closure, &request);
 }
 
-/* Who has hung up meanwhile wants no answer. */
-static bool connection_has_hung_up(const struct connection *connection)
+/* Who has hung up meanwhile wants no answer, nor who has sent something after its request. */
+static bool request_is_withdrawn(const struct connection *connection)
 {
 	char byte;
 
-	return recv(connection->fd, &byte, sizeof(byte), MSG_PEEK) == 0;
+	return recv(connection->fd, &byte, sizeof(byte), MSG_PEEK) >= 0;
 }
 
 /* Whether its request is there already: it was held. */
@@ -142,7 +142,7 @@ static void connection_serve(struct connection *connection)
 								   connection_receive(connection);
 
 	if (progress == PROGRESS_READY) {
-		if (connection_has_hung_up(connection))
+		if (request_is_withdrawn(connection))
 			connection->broken = true;
 		else
 			request_answer(connection);
@@ -177,7 +177,7 @@ static int turns_take(sd_event_source *source, uint64_t time, void *closure)
 	struct line *line = NULL;
 
 	while (now < until && (line = line_choose(server))) {
-		struct connection *connection = line->ready.next;
+		struct connection *connection = TAILQ_FIRST(&line->ready);
 
 		server->spent_ns = line->spent_ns;
 		connection_unpark(connection);
@@ -196,9 +196,9 @@ int turns_open(struct server *server)
 	int result = sd_event_add_time_relative(server->event, &server->turn, CLOCK_MONOTONIC, 0, 1,
 						turns_take, server);
 
-	ring_init(&server->held);
+	TAILQ_INIT(&server->held);
 	for (struct line *line = server->line; line < server->line + SERVER_LINES; line++)
-		ring_init(&line->ready);
+		TAILQ_INIT(&line->ready);
 	if (result >= 0)
 		result = sd_event_source_set_enabled(server->turn, SD_EVENT_OFF);
 	return result;
@@ -206,8 +206,8 @@ int turns_open(struct server *server)
 
 void turns_close(struct server *server)
 {
-	ring_free(&server->held);
+	connection_list_free(&server->held);
 	for (struct line *line = server->line; line < server->line + SERVER_LINES; line++)
-		ring_free(&line->ready);
+		connection_list_free(&line->ready);
 	sd_event_source_disable_unref(server->turn);
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,11 +17,16 @@
 
 enum { PAGE = 4096 };
 
+static struct lease_signature usage_page_signature(void)
+{
+	return (struct lease_signature){ USAGE_MAGIC, LEASE_VERSION, DEVICES_MAX,
+					 kinds_signature() };
+}
+
 /* Nobody may shrink or grow it: a page that went away would be a SIGBUS for who looks. */
 int usage_page_make(const struct usage_page **ret_page, uint64_t *ret_inode)
 {
-	const struct lease_signature signature = { USAGE_MAGIC, LEASE_VERSION, DEVICES_MAX,
-						   kinds_signature() };
+	const struct lease_signature signature = usage_page_signature();
 	struct stat status;
 	void *page;
 	int result, fd = memfd_create(USAGE_PAGE_NAME,
@@ -46,10 +52,30 @@ failed:
 	return result;
 }
 
+/* Whether a collector of this layout made it. The process can write there, but not cut it. */
+static bool usage_page_is_ours(int fd)
+{
+	const struct lease_signature wanted = usage_page_signature();
+	struct lease_signature found;
+	struct stat status;
+
+	return pread(fd, &found, sizeof(found), 0) == sizeof(found) &&
+	       !memcmp(&found, &wanted, sizeof(found)) && !fstat(fd, &status) &&
+	       status.st_size == sizeof(struct usage_page);
+}
+
 void usage_page_attach(struct books *books, unsigned member, int fd)
 {
 	void *page = MAP_FAILED;
 
+	if (fd >= 0 && !usage_page_is_ours(fd)) {
+		log_write(books->log, LOG_WARN,
+			  "the usage page of process %d has not the layout version %d of this "
+			  "collector: what it was granted counts as used; restart it",
+			  (int)books->file->member[member].pid, LEASE_VERSION);
+		close(fd);
+		fd = -1;
+	}
 	if (fd >= 0) {
 		page = mmap(NULL, sizeof(struct usage_page), PROT_READ, MAP_SHARED, fd, 0);
 		close(fd);

@@ -116,7 +116,7 @@ void when_rules_apply(struct collector *collector, struct policy *policy)
 	rules_take(collector, policy);
 	for (unsigned i = 0; i < collector->rules.count; i++) {
 		struct when_rule *rule = &collector->rules.rule[i];
-		char problem[POLICY_PROBLEM] = "";
+		char problem[PROBLEM_SIZE] = "";
 
 		/* A misspelt name must not make a tenant. */
 		if (!strncmp(rule->when.section, "tenant ", 7) &&

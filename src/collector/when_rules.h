@@ -6,6 +6,7 @@
 #ifndef COLLECTOR_WHEN_RULES_H
 #define COLLECTOR_WHEN_RULES_H
 
+#include "base/problem.h"
 #include "policy/when.h"
 
 struct collector;
@@ -15,7 +16,7 @@ struct when_rule {
 	bool in_force;
 	uint64_t since_ns; /* CLOCK_REALTIME: of the last change; 0: there was none */
 	uint64_t used, limit;
-	char problem[POLICY_PROBLEM]; /* why it could not be applied; "" */
+	char problem[PROBLEM_SIZE]; /* why it could not be applied; "" */
 };
 
 struct when_rules {

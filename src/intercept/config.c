@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "ledger/shmfile.h"
+#include "terms/limit_list.h"
 
 /* Defaults of the documented limits, in force when their control is on. */
 enum {
@@ -22,7 +23,6 @@ enum {
 #define DEFAULT_HOST_MEMORY (10ull << 30)
 
 #define MEGABYTE (1ull << 20)
-
 
 /* What the variables say before it is clear which of it applies. */
 struct draft {
@@ -128,68 +128,37 @@ static int parse_host_memory(struct draft *draft, const char *text)
 	return size_parse(text, strlen(text), 1, true, &draft->documented.host[KIND_mr_bytes]);
 }
 
-/* kind=value,kind=value up to end, into a row of limits */
-static int parse_assignments(const char *at, const char *end, uint64_t *limits)
-{
-	while (at < end) {
-		const char *comma = memchr(at, ',', (size_t)(end - at));
-		const char *stop = comma ? comma : end;
-		const char *equals = memchr(at, '=', (size_t)(stop - at));
-		int kind = equals ? kind_find(at, (size_t)(equals - at)) : -1;
-
-		if (kind < 0 || size_parse(equals + 1, (size_t)(stop - equals - 1), 1,
-					   kind_rows[kind].unit == UNIT_BYTES, &limits[kind]) < 0)
-			return -EINVAL;
-		at = stop + 1;
-		if (comma && at == end)
-			return -EINVAL;
-	}
-	return 0;
-}
-
-static bool text_skip(const char **at, const char *end, const char *word)
-{
-	size_t length = strlen(word);
-
-	if ((size_t)(end - *at) <= length || memcmp(*at, word, length))
-		return false;
-	*at += length;
-	return true;
-}
-
-static int parse_scope(struct ledger_limits *limits, const char *at, const char *end)
+/* The row of limits of a scope; NULL: there is no place for another device. */
+static uint64_t *limits_row(struct ledger_limits *limits, const struct limit_item *item)
 {
 	struct ledger_device_limits *device;
-	const char *colon;
 
-	if (text_skip(&at, end, "process:"))
-		return parse_assignments(at, end, limits->process);
-	if (text_skip(&at, end, "host:"))
-		return parse_assignments(at, end, limits->host);
-	if (!text_skip(&at, end, "device:"))
-		return -EINVAL;
-	colon = memchr(at, ':', (size_t)(end - at));
-	if (!colon || colon + 1 == end)
-		return -EINVAL;
-	device = ledger_limits_device(limits, at, (size_t)(colon - at));
-	return device ? parse_assignments(colon + 1, end, device->limit) : -EINVAL;
+	if (item->scope == SCOPE_PROCESS)
+		return limits->process;
+	if (item->scope == SCOPE_HOST)
+		return limits->host;
+	device = ledger_limits_device(limits, item->device, item->device_length);
+	return device ? device->limit : NULL;
 }
 
 static int parse_limits(struct draft *draft, const char *text)
 {
+	struct limit_list list = { .at = text };
 	struct ledger_limits limits;
+	struct limit_item item;
+	int result;
 
 	limits_unset(&limits);
-	while (*text) {
-		const char *end = strchrnul(text, ';');
-		int result = parse_scope(&limits, text, end);
+	while ((result = limit_list_next(&list, &item)) > 0) {
+		uint64_t *row = limits_row(&limits, &item);
 
-		if (result < 0)
-			return result;
-		text = *end ? end + 1 : end;
+		if (!row)
+			return -EINVAL;
+		row[item.kind] = item.amount;
 	}
-	draft->special = limits; /* all of it or nothing */
-	return 0;
+	if (result == 0)
+		draft->special = limits; /* all of it or nothing */
+	return result;
 }
 
 static int parse_own_mode(struct draft *draft, const char *text)

@@ -20,24 +20,8 @@ static void gate_report_fault(struct library *library, const char *verb, int res
 		  -result, library->config.fail_closed ? "refused" : "counted later");
 }
 
-/*
- * Charges what a limit that is not enforced would refuse. With a collector that is so only when
- * it does not answer, since otherwise it has granted this itself; it will find the charge on our
- * page, unless the mode has changed meanwhile: then it may have looked already.
- */
-static int gate_charge_forced(struct library *library, unsigned device, const struct cost *cost,
-			      bool unanswered)
-{
-	int result = ledger_charge_forced(&library->ledger, device, cost);
-
-	if (!unanswered || result < 0 || ledger_mode(&library->ledger) != MODE_ENFORCE)
-		return result;
-	ledger_refund(&library->ledger, device, cost);
-	return LEDGER_UNANSWERED;
-}
-
-/* What the mode and the policy make of a charge that was not simply granted. */
-static __attribute__((noinline, cold)) bool gate_decide(struct library *library, const char *verb,
+/* A charge that was not simply granted: counts and tells what the ledger has decided. */
+static __attribute__((noinline, cold)) bool gate_report(struct library *library, const char *verb,
 							unsigned device, const struct cost *cost,
 							int result,
 							const struct ledger_refusal *refusal)
@@ -50,26 +34,12 @@ static __attribute__((noinline, cold)) bool gate_decide(struct library *library,
 	}
 	/* Neither logging nor the ledger touches errno. */
 	if (result > 0) {
-		/* The environment's mode is for the environment's limits. */
-		enum mode mode = refusal->own ? library->config.mode :
-						       ledger_mode(&library->ledger);
-		/* What the collector refuses is refused, whatever the mode is by now. */
-		bool passes = mode != MODE_ENFORCE && (refusal->own || result == LEDGER_UNANSWERED);
-		int charged = result;
+		bool tolerated = result == LEDGER_TOLERATED;
 
-		if (result == LEDGER_TOLERATED)
-			charged = 0;
-		else if (passes)
-			charged = gate_charge_forced(library, device, cost,
-						     result == LEDGER_UNANSWERED);
-
-		passes = charged <= 0;
-		ledger_count_refused(&library->ledger, refusal->kind, passes);
-		if (mode != MODE_AUDIT || !passes)
-			refusal_report(library, verb, device, refusal, result, passes);
-		if (!passes)
-			return false;
-		result = charged;
+		ledger_count_refused(&library->ledger, refusal->kind, tolerated);
+		if (refusal->verdict != VERDICT_SILENT)
+			refusal_report(library, verb, device, refusal);
+		return tolerated;
 	}
 	if (result < 0) {
 		gate_report_fault(library, verb, result);
@@ -89,7 +59,7 @@ static inline bool gate_charge(struct library *library, const char *verb, unsign
 	int result = ledger_charge(&library->ledger, device, cost, &refusal);
 
 	return __builtin_expect(result == 0, 1) ||
-	       gate_decide(library, verb, device, cost, result, &refusal);
+	       gate_report(library, verb, device, cost, result, &refusal);
 }
 
 /* The same at DEBUG, where every operation leaves a line; QPs and MRs have had

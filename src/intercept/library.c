@@ -114,7 +114,7 @@ static enum phase library_join(struct library *library)
 		.limits = &config->limits,
 		.log = &library->log,
 	};
-	char problem[LEDGER_PROBLEM], text[LEDGER_PROBLEM + 80];
+	char problem[PROBLEM_SIZE], text[PROBLEM_SIZE + 80];
 	int result = ledger_open(&library->ledger, &options, problem);
 	enum phase phase;
 

@@ -9,6 +9,7 @@
 #include <infiniband/efadv.h>
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
+#include <pthread.h>
 #include <rdma/rdma_cma.h>
 
 /* Newer than the oldest headers that we build with. */
@@ -59,6 +60,19 @@ void *real_helper(const char *soname, const char *name);
 		__typeof__(real_verbs.verb) known =                                                \
 			__atomic_load_n(&real_verbs.verb, __ATOMIC_ACQUIRE);                       \
 		known ? known : (__typeof__(known))real_find(VERB_##verb);                         \
+	})
+
+/* Providers and the connection manager open files, where a thread can be cancelled: then nobody
+ * could tell what was made. So these verbs are left before or after, and not in the middle. */
+#define UNCANCELLED(call)                                                                          \
+	({                                                                                         \
+		__typeof__(call) result_;                                                          \
+		int state_;                                                                        \
+                                                                                                   \
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state_);                           \
+		result_ = call;                                                                    \
+		pthread_setcancelstate(state_, NULL);                                              \
+		result_;                                                                           \
 	})
 
 #endif

@@ -27,19 +27,19 @@ static bool refusal_may_be_shown(struct library *library, uint64_t *ret_unshown)
 }
 
 void refusal_report(struct library *library, const char *verb, unsigned device,
-			   const struct ledger_refusal *refusal, int result, bool tolerated)
+			   const struct ledger_refusal *refusal)
 {
 	uint64_t number = __atomic_add_fetch(&library->refusals, 1, __ATOMIC_RELAXED), unshown;
 	char why[REFUSAL_TEXT], event[48] = "", line[480];
 
 	if (!refusal_may_be_shown(library, &unshown))
 		return;
-	if (result == LEDGER_UNANSWERED && refusal->obstacle)
+	if (refusal->unanswered && refusal->obstacle)
 		snprintf(why, sizeof(why),
 			 "%s used %llu, wanted %llu more, and the collector cannot be asked: %s",
 			 kind_rows[refusal->kind].name, (unsigned long long)refusal->used, (unsigned long long)refusal->wanted,
 			 refusal->obstacle);
-	else if (result == LEDGER_UNANSWERED)
+	else if (refusal->unanswered)
 		snprintf(why, sizeof(why),
 			 "%s used %llu, wanted %llu more, and the collector %s",
 			 kind_rows[refusal->kind].name, (unsigned long long)refusal->used, (unsigned long long)refusal->wanted,
@@ -56,11 +56,11 @@ void refusal_report(struct library *library, const char *verb, unsigned device,
 						      .own = refusal->own && ledger_transport(&library->ledger) !=
 										TRANSPORT_EMBEDDED },
 			     why);
-	if (result != LEDGER_UNANSWERED) /* of which nobody could tell more */
+	if (!refusal->unanswered) /* of which nobody could tell more */
 		snprintf(event, sizeof(event), ", event %d-%llu", (int)getpid(),
 			 (unsigned long long)(refusal->event ? refusal->event : number));
 	snprintf(line, sizeof(line), "%s %s: tenant=%s device=%s %s%s%s%.0llu%s",
-		 tolerated ? "over limit, allowed:" : "refused", verb,
+		 refusal->verdict != VERDICT_REFUSED ? "over limit, allowed:" : "refused", verb,
 		 ledger_tenant(&library->ledger), ledger_device_name(&library->ledger, device),
 		 why, event, unshown ? " (and " : "",
 		 (unsigned long long)unshown, unshown ? " more not shown)" : "");

@@ -3,13 +3,10 @@
 #ifndef INTERCEPT_REFUSALS_H
 #define INTERCEPT_REFUSALS_H
 
-#include <stdbool.h>
-
 struct ledger_refusal;
 struct library;
 
-/* result is that of the charge. tolerated: the object is made all the same. */
 void refusal_report(struct library *library, const char *verb, unsigned device,
-		    const struct ledger_refusal *refusal, int result, bool tolerated);
+		    const struct ledger_refusal *refusal);
 
 #endif

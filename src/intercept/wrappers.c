@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The wrappers that all look alike, made from the rows of verbs.def. Those that
- * need thought are in specials.c; exports.S exports both.
+ * need thought are in the files *_verbs.c; exports.S exports both.
  */
 #include <errno.h>
 
@@ -47,6 +47,14 @@
 		return creation_commit_at(&creation, object, &now);                                \
 	}
 
+/* Without an object nothing was created. */
+#define CREATE_REAL(arguments)                                                                     \
+	object = real arguments;                                                                   \
+	if (!object) {                                                                             \
+		creation_abort(&creation);                                                         \
+		return NULL;                                                                       \
+	}
+
 /* `real` is the real function: an exported verb's, or an operation's as the provider set it. */
 #define CREATE_BODY(noun, verb, type, arguments, context, cost_, settled)                          \
 	struct creation creation;                                                                  \
@@ -59,11 +67,7 @@
 	creation.handle.cost = cost_;                                                              \
 	if (!creation_begin(&creation, #verb, OBJECT_##noun, context))                             \
 		return NULL;                                                                       \
-	object = real arguments;                                                                   \
-	if (!object) {                                                                             \
-		creation_abort(&creation);                                                         \
-		return NULL;                                                                       \
-	}                                                                                          \
+	CREATE_REAL(arguments)                                                                     \
 	NOTE_##noun(creation, object) COMMIT(settled)
 
 #define CHILD(lib, node, verb, noun, type, parameters, arguments, parent, pointer, when, cost_)    \
@@ -87,11 +91,7 @@
 		creation.handle.cost = cost_;                                                      \
 		if (!creation_begin_under(&creation, #verb, OBJECT_##noun, known ? &above : NULL)) \
 			return NULL;                                                               \
-		object = real arguments;                                                           \
-		if (!object) {                                                                     \
-			creation_abort(&creation);                                                 \
-			return NULL;                                                               \
-		}                                                                                  \
+		CREATE_REAL(arguments)                                                             \
 		NOTE_##noun(creation, object) return creation_commit(&creation, object);           \
 	}
 

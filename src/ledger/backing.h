@@ -3,6 +3,7 @@
 #ifndef LEDGER_BACKING_H
 #define LEDGER_BACKING_H
 
+#include "base/problem.h"
 #include "ledger/ledger.h"
 
 struct ledger_backing {
@@ -25,10 +26,10 @@ struct ledger_backing {
 
 /* The shared file; fills ledger->backing. */
 int embedded_open(struct ledger *ledger, const struct ledger_options *options,
-		  char problem[LEDGER_PROBLEM]);
+		  char problem[PROBLEM_SIZE]);
 
 /* With the collector: by leases, or asking at each operation. */
 int lease_open(struct ledger *ledger, const struct ledger_options *options,
-	       enum transport transport, char problem[LEDGER_PROBLEM]);
+	       enum transport transport, char problem[PROBLEM_SIZE]);
 
 #endif

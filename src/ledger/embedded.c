@@ -292,7 +292,7 @@ static const char *embedded_device_name(const struct ledger *ledger, unsigned de
 	return ledger->embedded.header->device[device].name;
 }
 
-/* Without a collector there is one tenant, and the environment says everything. */
+/* Without a collector there is one tenant without limits: all are of the program itself. */
 static const char *embedded_tenant(const struct ledger *ledger)
 {
 	return "default";

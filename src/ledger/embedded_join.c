@@ -103,7 +103,7 @@ static int embedded_join(struct ledger *ledger, int fd, const struct identity *s
 }
 
 static int embedded_join_file(struct ledger *ledger, const struct ledger_options *options,
-			      const struct identity *self, char problem[LEDGER_PROBLEM])
+			      const struct identity *self, char problem[PROBLEM_SIZE])
 {
 	struct shmfile file;
 	int result = shmfile_open(&file, options, problem);
@@ -114,10 +114,10 @@ static int embedded_join_file(struct ledger *ledger, const struct ledger_options
 	result = embedded_join(ledger, file.fd, self);
 	shmfile_close(&file);
 	if (result < 0) {
-		snprintf(problem, LEDGER_PROBLEM, "shared memory /dev/shm/%s: %s", options->name,
-			 result == -EUSERS    ? "every seat is taken by a living process" :
-			 result == -ETIMEDOUT ? "the process that holds its lock stands still" :
-						strerror(-result));
+		problem_set(result, problem, "shared memory /dev/shm/%s: %s", options->name,
+			    result == -EUSERS	 ? "every seat is taken by a living process" :
+			    result == -ETIMEDOUT ? "the process that holds its lock stands still" :
+						   strerror(-result));
 		shmfile_unmap(ledger->embedded.header);
 	}
 	return result;
@@ -136,7 +136,7 @@ static int embedded_join_private(struct ledger *ledger, const struct identity *s
 }
 
 int embedded_open(struct ledger *ledger, const struct ledger_options *options,
-		  char problem[LEDGER_PROBLEM])
+		  char problem[PROBLEM_SIZE])
 {
 	struct identity self = identity_self();
 	int result;

@@ -16,8 +16,9 @@ enum { UNANSWERED_PAUSE_MS = 1000 };
 
 /* Over the connection of HELLO, if the number is still that; -ENOTCONN if not. After a failure
  * an answer could come when another question is under way: it is not used again. */
-static int grow_request_over_kept(struct ledger_lease *lease, const struct proto_grow_request *request,
-				  struct proto_grow_reply *ret_reply, char problem[PROTO_PROBLEM])
+static int grow_request_over_kept(struct ledger_lease *lease,
+				  const struct proto_grow_request *request,
+				  struct proto_grow_reply *ret_reply, char problem[PROBLEM_SIZE])
 {
 	struct stat status;
 	int result = -ENOTCONN;
@@ -39,9 +40,10 @@ static bool grow_request_root_changed(const struct ledger_lease *lease)
 }
 
 /* Over a new connection. Who sees another root directory need not wait for a socket in it. */
-static int grow_request_over_new(struct ledger_lease *lease, const struct proto_grow_request *request,
+static int grow_request_over_new(struct ledger_lease *lease,
+				 const struct proto_grow_request *request,
 				 struct proto_grow_reply *ret_reply, const char **ret_obstacle,
-				 char problem[PROTO_PROBLEM])
+				 char problem[PROBLEM_SIZE])
 {
 	bool elsewhere = grow_request_root_changed(lease);
 	struct proto_reply reply;
@@ -52,6 +54,8 @@ static int grow_request_over_new(struct ledger_lease *lease, const struct proto_
 		*ret_obstacle = "no descriptor is left";
 	else if (result == -ENOBUFS)
 		*ret_obstacle = "this process can make no socket";
+	else if (result == -EPROTO)
+		*ret_obstacle = "it is of another version; restart this program";
 	else if (result == -ENOENT && elsewhere)
 		*ret_obstacle = "this process has changed its root directory";
 	return result < 0 ? result : reply.status;
@@ -69,7 +73,7 @@ int grow_request_send(struct ledger *ledger, struct proto_grow_request *request,
 		      struct proto_grow_reply *ret_reply, const char **ret_obstacle)
 {
 	struct ledger_lease *lease = &ledger->lease;
-	char problem[PROTO_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	int result;
 
 	*ret_obstacle = NULL;
@@ -114,9 +118,19 @@ void grow_request_end(struct ledger *ledger)
 	__atomic_store_n(&ledger->lease.usage->question, 0, __ATOMIC_SEQ_CST);
 }
 
-void grow_reply_describe(const struct proto_grow_reply *reply, struct ledger_refusal *ret)
+void grow_reply_describe(const struct ledger *ledger, const struct proto_grow_reply *reply,
+			 int status, struct ledger_refusal *ret)
 {
+	enum verdict verdict = verdict_at_limit(reply->own ? LIMIT_OF_PROGRAM : LIMIT_OF_POLICY,
+						reply->mode, ledger->own_mode);
+
+	/* The collector has decided; the modes of that moment say whether a line is written. */
+	if (status == PROTO_REFUSED)
+		verdict = VERDICT_REFUSED;
+	else if (verdict == VERDICT_REFUSED)
+		verdict = VERDICT_TOLD;
 	*ret = (struct ledger_refusal){
+		.verdict = verdict,
 		.scope = reply->scope < SCOPES ? reply->scope : SCOPE_HOST,
 		.kind = reply->kind < KIND_COUNT ? reply->kind : 0,
 		.used = reply->used,
@@ -136,6 +150,7 @@ int grow_request_unanswered(const struct proto_grow_request *request, int error,
 		.used = request->total[0] - request->wanted[0],
 		.wanted = request->wanted[0],
 		.limit = request->total[0] - request->wanted[0],
+		.unanswered = true,
 		.unregistered = error == -ESTALE,
 		.obstacle = obstacle,
 		.no_lease = grow_reply_no_lease(error),

@@ -170,13 +170,13 @@ static __attribute__((noinline, cold)) int lease_grow(struct ledger *ledger, uns
 		}
 		if (result == PROTO_REFUSED &&
 		    !grow_reply_is_outdated(lease, device, cost, &request)) {
-			grow_reply_describe(&answer, ret_refusal);
+			grow_reply_describe(ledger, &answer, result, ret_refusal);
 			result = LEDGER_REFUSED;
 			break;
 		}
 		if (result == PROTO_TOLERATED &&
 		    lease_take_granted(lease, device, cost, &request)) {
-			grow_reply_describe(&answer, ret_refusal);
+			grow_reply_describe(ledger, &answer, result, ret_refusal);
 			result = LEDGER_TOLERATED;
 			break;
 		}
@@ -233,7 +233,7 @@ const char *lease_tenant(const struct ledger *ledger)
 
 enum mode lease_mode(const struct ledger *ledger)
 {
-	/* In one order with additions to `used`; see ledger_mode. */
+	/* In one order with additions to `used`; see ledger_charge_tolerated. */
 	uint32_t mode = ledger->lease.table ?
 				__atomic_load_n(&ledger->lease.table->mode, __ATOMIC_SEQ_CST) :
 				__atomic_load_n(&ledger->lease.mode, __ATOMIC_RELAXED);

@@ -89,8 +89,9 @@ void grow_request_end(struct ledger *ledger);
 int grow_request_unanswered(const struct proto_grow_request *request, int error, const char *obstacle,
 			    struct ledger_refusal *ret);
 
-void grow_reply_describe(const struct proto_grow_reply *reply, struct ledger_refusal *ret);
-
+/* The limit in the way, of a reply with that status. */
+void grow_reply_describe(const struct ledger *ledger, const struct proto_grow_reply *reply,
+			 int status, struct ledger_refusal *ret);
 
 /* ---- lease_join.c: descriptors that stay are known by what they lead to */
 

@@ -65,7 +65,7 @@ static void join_keep_connection(struct ledger_lease *lease, const struct proto_
 /* Maps the beginning of a file of that size. The version is looked at before the size, which
  * another version may have another of. */
 static void *join_map(int fd, size_t size, size_t mapped, int protection, uint64_t magic,
-		      const char *what, char problem[LEDGER_PROBLEM])
+		      const char *what, char problem[PROBLEM_SIZE])
 {
 	struct lease_signature found = { 0 };
 	struct stat status;
@@ -73,15 +73,17 @@ static void *join_map(int fd, size_t size, size_t mapped, int protection, uint64
 
 	if (syscall(SYS_pread64, fd, &found, sizeof(found), 0) != sizeof(found) ||
 	    found.magic != magic || fstat(fd, &status)) {
-		snprintf(problem, LEDGER_PROBLEM, "the collector's %s is none", what);
+		problem_set(-EPROTO, problem, "the collector sent an invalid %s (bad signature)",
+			    what);
 		return NULL;
 	}
 	if (found.version != LEASE_VERSION || found.kinds != kinds_signature() ||
 	    (size_t)status.st_size != size) {
-		snprintf(
-			problem, LEDGER_PROBLEM,
+		problem_set(
+			-EPROTO, problem,
 			"the collector's %s has the layout version %u and %llu bytes, this library "
-			"needs version %u, %zu bytes and the same kinds",
+			"needs version %u, %zu bytes and the same kinds; after an update, restart "
+			"the collector and the programs that use it",
 			what, found.version, (unsigned long long)status.st_size, LEASE_VERSION,
 			size);
 		return NULL;
@@ -89,24 +91,24 @@ static void *join_map(int fd, size_t size, size_t mapped, int protection, uint64
 	memory = mmap(NULL, mapped, protection, MAP_SHARED, fd, 0);
 	if (memory != MAP_FAILED)
 		return memory;
-	snprintf(problem, LEDGER_PROBLEM, "the collector's %s: %s", what, strerror(errno));
+	problem_set(-errno, problem, "the collector's %s: %s", what, strerror(errno));
 	return NULL;
 }
 
 /* Memory of our own, where the collector gives none. */
-static struct usage_page *join_private_page(char problem[LEDGER_PROBLEM])
+static struct usage_page *join_private_page(char problem[PROBLEM_SIZE])
 {
 	void *page = mmap(NULL, sizeof(struct usage_page), PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (page != MAP_FAILED)
 		return page;
-	snprintf(problem, LEDGER_PROBLEM, "no memory for the counts");
+	problem_set(-ENOMEM, problem, "no memory for the counts");
 	return NULL;
 }
 
 static int join_shared_pages(struct ledger_lease *lease, const struct proto_reply *reply,
-			     char problem[LEDGER_PROBLEM])
+			     char problem[PROBLEM_SIZE])
 {
 	lease->usage = join_map(reply->fd[0], sizeof(*lease->usage), sizeof(*lease->usage),
 				PROT_READ | PROT_WRITE, USAGE_MAGIC, "usage page", problem);
@@ -130,7 +132,7 @@ static int join_shared_pages(struct ledger_lease *lease, const struct proto_repl
  */
 static int join_say_hello(const char *path, const struct proto_hello *hello,
 			  struct proto_welcome *ret_welcome, struct proto_reply *ret_reply,
-			  const struct ledger_options *options, char problem[LEDGER_PROBLEM])
+			  const struct ledger_options *options, char problem[PROBLEM_SIZE])
 {
 	bool may_be_none = options->transport == TRANSPORT_AUTO && !options->again;
 	int result = proto_call(path, MESSAGE_HELLO, hello, ret_welcome, ret_reply,
@@ -146,7 +148,7 @@ static int join_say_hello(const char *path, const struct proto_hello *hello,
 }
 
 static int join_collector(struct ledger *ledger, const struct ledger_options *options, bool shared,
-			  char problem[LEDGER_PROBLEM])
+			  char problem[PROBLEM_SIZE])
 {
 	struct ledger_lease *lease = &ledger->lease;
 	struct proto_hello hello = {
@@ -159,11 +161,9 @@ static int join_collector(struct ledger *ledger, const struct ledger_options *op
 	struct proto_reply reply;
 	int result = proto_socket_path(options->socket, lease->socket);
 
-	if (result < 0) {
-		snprintf(problem, LEDGER_PROBLEM, "%s='%.80s...' is too long for a socket",
-			 PROTO_SOCKET_VARIABLE, options->socket);
-		return result;
-	}
+	if (result < 0)
+		return problem_set(result, problem, "%s='%.80s...' is too long for a socket",
+				   PROTO_SOCKET_VARIABLE, options->socket);
 	memcpy(hello.process_limit, options->limits->process, sizeof(hello.process_limit));
 	memcpy(hello.host_limit, options->limits->host, sizeof(hello.host_limit));
 	result = join_say_hello(lease->socket, &hello, &welcome, &reply, options, problem);
@@ -202,7 +202,7 @@ static int join_collector(struct ledger *ledger, const struct ledger_options *op
 /* Sharing memory takes two descriptors more. A process that has none left for that is counted
  * all the same. */
 int lease_open(struct ledger *ledger, const struct ledger_options *options,
-	       enum transport transport, char problem[LEDGER_PROBLEM])
+	       enum transport transport, char problem[PROBLEM_SIZE])
 {
 	int result = join_collector(ledger, options, transport == TRANSPORT_LEASE, problem);
 

@@ -43,10 +43,11 @@ struct ledger_device_limits *ledger_limits_device(struct ledger_limits *limits, 
 static enum transport inherited;
 
 static int ledger_open_by(struct ledger *ledger, const struct ledger_options *options,
-			  enum transport transport, char problem[LEDGER_PROBLEM])
+			  enum transport transport, char problem[PROBLEM_SIZE])
 {
 	memset(ledger, 0, sizeof(*ledger));
 	ledger->limits = options->limits;
+	ledger->own_mode = options->own_mode;
 	ledger->log = options->log;
 	ledger->settings = &settings_none;
 	if (transport == TRANSPORT_EMBEDDED)
@@ -82,7 +83,7 @@ static enum presence collector_presence(int result)
 }
 
 static int collector_join(struct ledger *ledger, const struct ledger_options *options,
-			  enum transport transport, char problem[LEDGER_PROBLEM])
+			  enum transport transport, char problem[PROBLEM_SIZE])
 {
 	int result = ledger_open_by(ledger, options, transport, problem);
 	bool heir = inherited != TRANSPORT_AUTO; /* its parent could not grow either */
@@ -92,7 +93,7 @@ static int collector_join(struct ledger *ledger, const struct ledger_options *op
 }
 
 int ledger_open(struct ledger *ledger, const struct ledger_options *options,
-		char problem[LEDGER_PROBLEM])
+		char problem[PROBLEM_SIZE])
 {
 	enum transport transport = inherited ? inherited : options->transport;
 	int result;
@@ -161,10 +162,8 @@ const struct tenant_settings *ledger_settings(const struct ledger *ledger)
 }
 
 /* Before a refusal is final, what the dead hold is given back. */
-static __attribute__((noinline, cold)) int ledger_charge_again(struct ledger *ledger,
-							       unsigned device,
-							       const struct cost *cost,
-							       struct ledger_refusal *ret_refusal)
+static int ledger_charge_again(struct ledger *ledger, unsigned device, const struct cost *cost,
+			       struct ledger_refusal *ret_refusal)
 {
 	int result = LEDGER_REFUSED;
 
@@ -174,14 +173,60 @@ static __attribute__((noinline, cold)) int ledger_charge_again(struct ledger *le
 	return result;
 }
 
+static enum verdict ledger_verdict(const struct ledger *ledger, enum limit_owner owner)
+{
+	return verdict_at_limit(owner, ledger_mode(ledger), ledger->own_mode);
+}
+
+/*
+ * Charges by force what no collector has decided on, if the modes tolerate it. A collector finds
+ * the charge on our page when it is back. But if the mode has changed since we looked, it may have
+ * looked already: then the charge is taken back.
+ */
+static int ledger_charge_tolerated(struct ledger *ledger, unsigned device, const struct cost *cost,
+				   enum limit_owner owner, int refused,
+				   struct ledger_refusal *ret_refusal)
+{
+	int result;
+
+	ret_refusal->verdict = ledger_verdict(ledger, owner);
+	if (ret_refusal->verdict == VERDICT_REFUSED)
+		return refused;
+	result = ledger_charge_forced(ledger, device, cost);
+	if (result < 0)
+		return result;
+	if (ledger_verdict(ledger, owner) != VERDICT_REFUSED)
+		return LEDGER_TOLERATED;
+	ret_refusal->verdict = VERDICT_REFUSED;
+	ledger_refund(ledger, device, cost);
+	return refused;
+}
+
+/* What becomes of a charge that was not simply taken. Who has a collector's answer has that. */
+static __attribute__((noinline, cold)) int ledger_charge_decide(struct ledger *ledger,
+								unsigned device,
+								const struct cost *cost, int result,
+								struct ledger_refusal *ret_refusal)
+{
+	if (result == LEDGER_REFUSED)
+		result = ledger_charge_again(ledger, device, cost, ret_refusal);
+	if (result == LEDGER_UNANSWERED)
+		return ledger_charge_tolerated(ledger, device, cost, LIMIT_UNKNOWN, result,
+					       ret_refusal);
+	if (result == LEDGER_REFUSED && ledger->backing->transport == TRANSPORT_EMBEDDED)
+		return ledger_charge_tolerated(ledger, device, cost, LIMIT_OF_PROGRAM, result,
+					       ret_refusal);
+	return result;
+}
+
 int ledger_charge(struct ledger *ledger, unsigned device, const struct cost *cost,
 		  struct ledger_refusal *ret_refusal)
 {
 	int result = ledger->backing->charge(ledger, device, cost, false, ret_refusal);
 
-	if (__builtin_expect(result == LEDGER_REFUSED, 0))
-		result = ledger_charge_again(ledger, device, cost, ret_refusal);
-	return result;
+	return __builtin_expect(result <= 0, 1) ?
+		       result :
+		       ledger_charge_decide(ledger, device, cost, result, ret_refusal);
 }
 
 int ledger_charge_forced(struct ledger *ledger, unsigned device, const struct cost *cost)

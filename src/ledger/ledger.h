@@ -18,17 +18,19 @@
 
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/problem.h"
 #include "terms/size.h"
 #include "terms/kinds.h"
 #include "terms/settings.h"
 #include "terms/tallies.h"
 #include "terms/terms.h"
+#include "terms/verdict.h"
 
 enum {
 	LEDGER_NAMELESS = 0,
 	LEDGER_SOCKET_PATH = 108,
 	LEDGER_REFUSED = 1,
-	LEDGER_UNANSWERED = 2, /* beyond the lease, and no collector answers */
+	LEDGER_UNANSWERED = 2, /* refused: beyond the lease, and no collector answers */
 	LEDGER_TOLERATED = 3,  /* taken, although it is over a limit: one that is not enforced */
 	LEDGER_LATER = 4,      /* a collector is there, and cannot be joined at the moment */
 	LEDGER_ALONE = 5,      /* joined, but the process counts in memory of its own */
@@ -59,7 +61,9 @@ struct ledger_refusal {
 	uint64_t used;
 	uint64_t wanted;
 	uint64_t limit;
-	bool unregistered;	/* with LEDGER_UNANSWERED: it answers, but knows nothing of us, */
+	enum verdict verdict;	/* on the charge */
+	bool unanswered;	/* no collector says which limit it is, */
+	bool unregistered;	/* or it answers, but knows nothing of us, */
 	bool no_lease;	/* or has no lease left for us */
 	const char *obstacle; /* likewise: why it could not be asked at all; NULL: it was */
 	bool own;	/* a limit of the process's own environment, not of its tenant's policy */
@@ -71,7 +75,7 @@ struct ledger_options {
 	const char *socket; /* of the collector; NULL: where one is usually found */
 	bool again;  /* an earlier attempt to join ended with LEDGER_LATER: wait less */
 	bool closed; /* no other place will do than the collector that is there, or the file */
-	enum mode own_mode; /* at the limits below, for the collector's events */
+	enum mode own_mode; /* at the limits below */
 	const char *name;   /* of the embedded file below /dev/shm */
 	mode_t mode;	    /* of a file that has to be created */
 	bool shared;	    /* the mode was an explicit choice: a file of another user will do */
@@ -122,6 +126,7 @@ struct ledger_lease {
 struct ledger {
 	const struct ledger_backing *backing;
 	const struct ledger_limits *limits;
+	enum mode own_mode; /* at these limits */
 	const struct log *log;
 	struct tallies *tallies;
 	const struct tenant_settings *settings;
@@ -136,8 +141,6 @@ struct ledger {
 /* Charges wait in `deferred`; or this process has left, and joins again to charge. */
 enum { LEDGER_DEFERRED = 1, LEDGER_LEFT = 2 };
 
-enum { LEDGER_PROBLEM = 320 };
-
 /*
  * Joins. On failure -errno, with a sentence that names the thing in problem. A forked
  * child joins by its parent's transport, whose device numbers it may go on using.
@@ -147,7 +150,7 @@ enum { LEDGER_PROBLEM = 320 };
  * itself.
  */
 int ledger_open(struct ledger *ledger, const struct ledger_options *options,
-		char problem[LEDGER_PROBLEM]);
+		char problem[PROBLEM_SIZE]);
 
 /*
  * Where the process before this one, of which it was forked, has its charges: usage is NULL
@@ -179,9 +182,8 @@ int ledger_device(struct ledger *ledger, const char *name);
 /* The name of a number; "-" for the nameless device. */
 const char *ledger_device_name(const struct ledger *ledger, unsigned device);
 
-/* Whose the process is, what is done there at a limit, and where the numbers live. Who charged
- * by force, since a limit is not enforced, and finds the mode unchanged after that, has been
- * counted before the mode changes. */
+/* Whose the process is, what is done there at a limit, and where the numbers live. The mode is for
+ * those who read; what becomes of a charge, ledger_charge says. */
 const char *ledger_tenant(const struct ledger *ledger);
 enum mode ledger_mode(const struct ledger *ledger);
 enum transport ledger_transport(const struct ledger *ledger);
@@ -192,9 +194,10 @@ const struct tenant_settings *ledger_settings(const struct ledger *ledger);
 
 /*
  * Takes the cost. LEDGER_REFUSED with *ret_refusal filled when it would go over
- * a limit, even after everything that dead processes held was given back;
- * LEDGER_TOLERATED likewise, but it was taken; LEDGER_UNANSWERED with its kind and amounts; -errno when the ledger is out of
- * order. A forced charge is never refused.
+ * a limit, even after everything that dead processes held was given back, or LEDGER_UNANSWERED
+ * when no collector says whether it would. LEDGER_TOLERATED likewise, but it was taken. This is
+ * final: modes are taken into account. -errno when the ledger is out of order. A forced charge is
+ * never refused.
  */
 int ledger_charge(struct ledger *ledger, unsigned device, const struct cost *cost,
 		  struct ledger_refusal *ret_refusal);

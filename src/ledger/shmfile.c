@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,17 +20,6 @@
 #define DIRECTORY "/dev/shm"
 
 enum { PATH_SIZE = 288 };
-
-static __attribute__((format(printf, 3, 4))) int
-shmfile_fail(int result, char problem[LEDGER_PROBLEM], const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(problem, LEDGER_PROBLEM, format, arguments);
-	va_end(arguments);
-	return result;
-}
 
 static struct layout_signature shmfile_signature(void)
 {
@@ -123,82 +111,84 @@ close:
 }
 
 static int shmfile_check_signature(const struct layout_signature *seen, const char *path,
-				   char problem[LEDGER_PROBLEM])
+				   char problem[PROBLEM_SIZE])
 {
 	const struct layout_signature ours = shmfile_signature();
 
 	if (seen->magic != ours.magic)
-		return shmfile_fail(-EINVAL, problem,
-				    "shared memory %s is not a ledger of rdma_intercept", path);
+		return problem_set(-EINVAL, problem,
+				   "shared memory %s is not a ledger of rdma_intercept", path);
 	if (seen->version != ours.version)
-		return shmfile_fail(
+		return problem_set(
 			-EPROTO, problem,
-			"shared memory %s has layout version %u, this program has version %u", path,
-			seen->version, ours.version);
+			"shared memory %s has layout version %u, this program has version %u; end "
+			"the programs that use it and remove it",
+			path, seen->version, ours.version);
 	if (seen->word_bits != ours.word_bits)
-		return shmfile_fail(
+		return problem_set(
 			-EPROTO, problem,
 			"shared memory %s belongs to %u-bit programs, this is a %u-bit one", path,
 			seen->word_bits, ours.word_bits);
 	if (memcmp(seen, &ours, sizeof(ours)))
-		return shmfile_fail(
+		return problem_set(
 			-EPROTO, problem,
 			"shared memory %s has layout version %u with other tables "
-			"(%u kinds, %u devices) than this program (%u kinds, %u devices)",
+			"(%u kinds, %u devices) than this program (%u kinds, %u devices); end the "
+			"programs that use it and remove it",
 			path, seen->version, seen->kinds, seen->devices, ours.kinds, ours.devices);
 	return 0;
 }
 
-static int shmfile_check(int fd, const char *path, bool foreign_allowed,
-			 char problem[LEDGER_PROBLEM])
+static int shmfile_check(int fd, const char *path, bool foreign_allowed, char problem[PROBLEM_SIZE])
 {
 	struct layout_signature seen;
 	struct stat status;
 	int result;
 
 	if (fstat(fd, &status))
-		return shmfile_fail(-errno, problem, "shared memory %s: %s", path, strerror(errno));
+		return problem_set(-errno, problem, "shared memory %s: %s", path, strerror(errno));
 	if (!S_ISREG(status.st_mode))
-		return shmfile_fail(-EINVAL, problem, "shared memory %s is not a regular file",
-				    path);
+		return problem_set(-EINVAL, problem, "shared memory %s is not a regular file",
+				   path);
 	if (status.st_uid != geteuid() && !foreign_allowed)
-		return shmfile_fail(-EPERM, problem,
-				    "shared memory %s belongs to user %u, not to user %u", path,
-				    (unsigned)status.st_uid, (unsigned)geteuid());
+		return problem_set(-EPERM, problem,
+				   "shared memory %s belongs to user %u, not to user %u", path,
+				   (unsigned)status.st_uid, (unsigned)geteuid());
 	if (pread(fd, &seen, sizeof(seen), 0) != (ssize_t)sizeof(seen))
-		return shmfile_fail(-EINVAL, problem, "shared memory %s is truncated: %lld bytes",
-				    path, (long long)status.st_size);
+		return problem_set(-EINVAL, problem, "shared memory %s is truncated: %lld bytes",
+				   path, (long long)status.st_size);
 	result = shmfile_check_signature(&seen, path, problem);
 	if (result < 0)
 		return result;
 	if (status.st_size != (off_t)LAYOUT_FILE_SIZE)
-		return shmfile_fail(-EINVAL, problem,
-				    "shared memory %s is truncated: %lld of %lld bytes", path,
-				    (long long)status.st_size, (long long)LAYOUT_FILE_SIZE);
+		return problem_set(-EINVAL, problem,
+				   "shared memory %s is truncated: %lld of %lld bytes", path,
+				   (long long)status.st_size, (long long)LAYOUT_FILE_SIZE);
 	return 0;
 }
 
 /* Opens what is there; -ENOENT when nothing is. */
 static int shmfile_attach(struct shmfile *file, const char *path, bool writing,
-			  bool foreign_allowed, char problem[LEDGER_PROBLEM])
+			  bool foreign_allowed, char problem[PROBLEM_SIZE])
 {
 	int result;
 
 	file->fd = open(path, (writing ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (file->fd < 0)
-		return shmfile_fail(-errno, problem, "shared memory %s: %s", path,
-				    errno == ELOOP ? "is a symbolic link" : strerror(errno));
+		return problem_set(-errno, problem, "shared memory %s: %s", path,
+				   errno == ELOOP ? "is a symbolic link" : strerror(errno));
 	result = shmfile_check(file->fd, path, foreign_allowed, problem);
-	if (result == 0 && writing)
-		result = shmfile_allocate(file->fd, 0, LAYOUT_HEADER_SIZE);
-	if (result == 0)
-		result = shmfile_map(file, writing ? PROT_READ | PROT_WRITE : PROT_READ);
-	if (result < 0) {
-		if (!problem[0])
-			shmfile_fail(result, problem, "shared memory %s: %s", path,
-				     strerror(-result));
-		close(file->fd);
+	if (result == 0) {
+		if (writing)
+			result = shmfile_allocate(file->fd, 0, LAYOUT_HEADER_SIZE);
+		if (result == 0)
+			result = shmfile_map(file, writing ? PROT_READ | PROT_WRITE : PROT_READ);
+		if (result < 0)
+			problem_set(result, problem, "shared memory %s: %s", path,
+				    strerror(-result));
 	}
+	if (result < 0)
+		close(file->fd);
 	return result;
 }
 
@@ -236,12 +226,15 @@ static int shmfile_find_number(const char *name, bool shared, char path[PATH_SIZ
 	return -1;
 }
 
+#define STRANGER "shared memory " DIRECTORY "/%s belongs to user %u, not to user %u"
+
 /* A new file under the first name that is free; 1 if somebody of ours was faster. */
 static int shmfile_create_free(struct shmfile *file, const struct ledger_options *options,
-			       char path[PATH_SIZE], char problem[LEDGER_PROBLEM])
+			       char path[PATH_SIZE], char problem[PROBLEM_SIZE])
 {
+	uid_t owner = geteuid(), stranger = owner; /* whose the file of the first name is */
+
 	for (unsigned number = 0; number < SHMFILE_NAMES; number++) {
-		uid_t owner = geteuid();
 		int result;
 
 		shmfile_path(path, options->name, number);
@@ -249,20 +242,23 @@ static int shmfile_create_free(struct shmfile *file, const struct ledger_options
 		if (result == 0) {
 			log_write(options->log, LOG_INFO, "created shared memory %s, mode %04o",
 				  path, (unsigned)options->mode);
+			if (number)
+				log_write(options->log, LOG_WARN, STRANGER "; %s is used",
+					  options->name, (unsigned)stranger, (unsigned)geteuid(),
+					  path);
 			return 0;
 		}
 		if (result != -EEXIST)
-			return shmfile_fail(result, problem,
-					    "shared memory %s cannot be created: %s", path,
-					    strerror(-result));
+			return problem_set(result, problem,
+					   "shared memory %s cannot be created: %s", path,
+					   strerror(-result));
 		if (shmfile_is_ours(path, options->shared, &owner))
 			return 1;
 		if (!number)
-			shmfile_fail(0, problem,
-				     "shared memory %s belongs to user %u, not to user %u", path,
-				     (unsigned)owner, (unsigned)geteuid());
+			stranger = owner;
 	}
-	return -EPERM;
+	return problem_set(-EPERM, problem, STRANGER, options->name, (unsigned)stranger,
+			   (unsigned)geteuid());
 }
 
 const char *shmfile_default_name(bool shared, char ret_name[SHMFILE_NAME])
@@ -275,14 +271,13 @@ const char *shmfile_default_name(bool shared, char ret_name[SHMFILE_NAME])
 }
 
 int shmfile_open(struct shmfile *file, const struct ledger_options *options,
-		 char problem[LEDGER_PROBLEM])
+		 char problem[PROBLEM_SIZE])
 {
 	char path[PATH_SIZE];
 	bool again;
 	int result;
 
 	do {
-		problem[0] = '\0';
 		if (shmfile_find_number(options->name, options->shared, path) < 0) {
 			result = shmfile_create_free(file, options, path, problem);
 			again = result == 1;
@@ -291,8 +286,6 @@ int shmfile_open(struct shmfile *file, const struct ledger_options *options,
 			again = result == -ENOENT; /* it was removed just now */
 		}
 	} while (again);
-	if (result == 0 && problem[0])
-		log_write(options->log, LOG_WARN, "%s; %s is used", problem, path);
 	return result;
 }
 
@@ -311,13 +304,12 @@ int shmfile_private(struct shmfile *file)
 	return 0;
 }
 
-int shmfile_observe(struct shmfile *file, const char *name, char problem[LEDGER_PROBLEM])
+int shmfile_observe(struct shmfile *file, const char *name, char problem[PROBLEM_SIZE])
 {
 	char path[PATH_SIZE];
 
 	if (shmfile_find_number(name, false, path) < 0)
 		shmfile_path(path, name, 0);
-	problem[0] = '\0';
 	return shmfile_attach(file, path, false, true, problem);
 }
 

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "base/problem.h"
 #include "ledger/ledger.h"
 
 struct layout_header;
@@ -32,10 +33,10 @@ const char *shmfile_default_name(bool shared, char ret_name[SHMFILE_NAME]);
  * no usable file.
  */
 int shmfile_open(struct shmfile *file, const struct ledger_options *options,
-		 char problem[LEDGER_PROBLEM]);
+		 char problem[PROBLEM_SIZE]);
 
 /* Read-only and without creating, for observers. */
-int shmfile_observe(struct shmfile *file, const char *name, char problem[LEDGER_PROBLEM]);
+int shmfile_observe(struct shmfile *file, const char *name, char problem[PROBLEM_SIZE]);
 
 /* Memory of this process alone, with one seat, in place of a file; fd is -1. */
 int shmfile_private(struct shmfile *file);

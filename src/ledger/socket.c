@@ -28,10 +28,10 @@ static int socket_charge(struct ledger *ledger, unsigned device, const struct co
 		result = 0;
 	} else if (result == PROTO_TOLERATED) {
 		lease_add(lease, device, cost);
-		grow_reply_describe(&answer, ret_refusal);
+		grow_reply_describe(ledger, &answer, result, ret_refusal);
 		result = LEDGER_TOLERATED;
 	} else if (result == PROTO_REFUSED) {
-		grow_reply_describe(&answer, ret_refusal);
+		grow_reply_describe(ledger, &answer, result, ret_refusal);
 		result = LEDGER_REFUSED;
 	} else {
 		result = grow_request_unanswered(&request, result, obstacle, ret_refusal);

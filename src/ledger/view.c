@@ -9,7 +9,7 @@
 #include "ledger/layout.h"
 #include "ledger/shmfile.h"
 
-int ledger_view_open(struct ledger_view *view, const char *name, char problem[LEDGER_PROBLEM])
+int ledger_view_open(struct ledger_view *view, const char *name, char problem[PROBLEM_SIZE])
 {
 	char usual[SHMFILE_NAME];
 	struct shmfile file;

@@ -7,6 +7,7 @@
 #ifndef LEDGER_VIEW_H
 #define LEDGER_VIEW_H
 
+#include "base/problem.h"
 #include "ledger/ledger.h"
 
 struct layout_header;
@@ -21,7 +22,7 @@ struct ledger_view {
 };
 
 /* name: below /dev/shm; NULL for that of our user. -errno, with a sentence in problem. */
-int ledger_view_open(struct ledger_view *view, const char *name, char problem[LEDGER_PROBLEM]);
+int ledger_view_open(struct ledger_view *view, const char *name, char problem[PROBLEM_SIZE]);
 void ledger_view_close(struct ledger_view *view);
 
 /* Number of the device of that name, or -1. */

@@ -36,7 +36,7 @@ static int policy_file_open(const struct policy_source *source)
 }
 
 int policy_read_file(struct policy *policy, const char *path, bool runtime,
-		     char problem[POLICY_PROBLEM])
+		     char problem[PROBLEM_SIZE])
 {
 	const struct policy_source source = { .file = path, .problem = problem };
 	ssize_t length;
@@ -70,7 +70,7 @@ static int policy_file_compare(const struct dirent **a, const struct dirent **b)
 }
 
 static int directory_file_read(struct policy *policy, const char *directory, const char *name,
-			       char problem[POLICY_PROBLEM])
+			       char problem[PROBLEM_SIZE])
 {
 	char path[2 * POLICY_PATH + sizeof("tenants.d/")];
 	int result;
@@ -81,8 +81,7 @@ static int directory_file_read(struct policy *policy, const char *directory, con
 	return result == -ENOENT ? -EINVAL : result;
 }
 
-static int directory_read(struct policy *policy, const char *directory,
-			  char problem[POLICY_PROBLEM])
+static int directory_read(struct policy *policy, const char *directory, char problem[PROBLEM_SIZE])
 {
 	const struct policy_source source = { .file = directory, .problem = problem };
 	struct dirent **entries;
@@ -102,7 +101,7 @@ static int directory_read(struct policy *policy, const char *directory,
 	return result;
 }
 
-int policy_read(struct policy *policy, const char *path, char problem[POLICY_PROBLEM])
+int policy_read(struct policy *policy, const char *path, char problem[PROBLEM_SIZE])
 {
 	const char *slash = strrchr(path, '/');
 	int parent = slash ? (int)(slash - path) + 1 : 0;

@@ -19,12 +19,12 @@ struct missing {
 static __attribute__((format(printf, 2, 3))) bool missing_found(const struct missing *missing,
 								const char *format, ...)
 {
-	int used = snprintf(missing->problem, POLICY_PROBLEM, "[%s%s%s] ", missing->section,
+	int used = snprintf(missing->problem, PROBLEM_SIZE, "[%s%s%s] ", missing->section,
 			    missing->name[0] ? " " : "", missing->name);
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(missing->problem + used, (size_t)(POLICY_PROBLEM - used), format, arguments);
+	vsnprintf(missing->problem + used, (size_t)(PROBLEM_SIZE - used), format, arguments);
 	va_end(arguments);
 	return true;
 }
@@ -68,7 +68,7 @@ static unsigned whens_count(const struct policy *policy)
 }
 
 bool policy_lacks(const struct policy *policy, const struct policy *earlier,
-		  char problem[POLICY_PROBLEM])
+		  char problem[PROBLEM_SIZE])
 {
 	struct missing missing = { "host", "", problem };
 	const struct policy_tenant *now;

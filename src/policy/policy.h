@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/problem.h"
 #include "terms/size.h"
 #include "terms/kinds.h"
 #include "terms/settings.h"
@@ -27,12 +28,11 @@
 enum {
 	POLICY_PATH = 256,
 	POLICY_SOCKET = 108, /* a path that a socket can have */
-	POLICY_PROBLEM = 512,
-	POLICY_IDS = 16, /* entries of one uid= or gid= */
+	POLICY_IDS = 16,     /* entries of one uid= or gid= */
 	POLICY_TENANTS = 1024,
 	POLICY_RULES = 4096,
 	POLICY_DEVICES = DEVICES_MAX - 1, /* of one owner; the nameless one has no limits */
-	POLICY_FILE_MOST = 1 << 20,	     /* bytes of one file */
+	POLICY_FILE_MOST = 1 << 20,	  /* bytes of one file */
 };
 
 enum policy_switch { POLICY_OFF, POLICY_ON, SWITCH_UNSET };
@@ -137,11 +137,11 @@ void policy_free(struct policy *policy);
  * another -errno. On failure "FILE:LINE: reason" or "FILE: reason" is in problem and the
  * policy holds a part of what was read: read into a new one, and free it then.
  */
-int policy_read(struct policy *policy, const char *path, char problem[POLICY_PROBLEM]);
+int policy_read(struct policy *policy, const char *path, char problem[PROBLEM_SIZE]);
 
 /* One file only: no tenants.d beside it. `runtime` marks the tenants it adds. */
 int policy_read_file(struct policy *policy, const char *path, bool runtime,
-		     char problem[POLICY_PROBLEM]);
+		     char problem[PROBLEM_SIZE]);
 
 /*
  * Lines of one section ("host", "default", "tenant NAME") as a command gives them. They go
@@ -151,14 +151,14 @@ int policy_read_file(struct policy *policy, const char *path, bool runtime,
  * success pointers into the policy are void.
  */
 int policy_change(struct policy *policy, const char *section, const char *text,
-		  char problem[POLICY_PROBLEM]);
+		  char problem[PROBLEM_SIZE]);
 
 /*
  * Whether the policy lacks something that an earlier one has: a tenant, a key that is set, or
  * match lines of a tenant. The first such thing is in problem. [collector] is not compared.
  */
 bool policy_lacks(const struct policy *policy, const struct policy *earlier,
-		  char problem[POLICY_PROBLEM]);
+		  char problem[PROBLEM_SIZE]);
 
 /* Takes a tenant out, with its rules; -ENOENT. */
 int policy_remove_tenant(struct policy *policy, const char *name);

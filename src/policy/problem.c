@@ -15,11 +15,11 @@ bool policy_is_control(char byte)
 
 int policy_fail(const struct policy_source *source, int result, const char *format, ...)
 {
-	char *at = source->problem, *end = at + POLICY_PROBLEM;
+	char *at = source->problem, *end = at + PROBLEM_SIZE;
 	va_list arguments;
 
 	if (source->file)
-		at += snprintf(at, POLICY_PROBLEM, "%.*s:", POLICY_PATH - 1, source->file);
+		at += snprintf(at, PROBLEM_SIZE, "%.*s:", POLICY_PATH - 1, source->file);
 	if (source->file && source->line)
 		at += snprintf(at, (size_t)(end - at), "%u:", source->line);
 	if (source->file)

@@ -9,13 +9,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/problem.h"
+
 /* How much of a word a message repeats. */
 #define POLICY_WORD "'%.64s'"
 
 struct policy_source {
 	const char *file; /* NULL: lines of a command */
 	unsigned line;	  /* 0: the file as a whole */
-	char *problem;	  /* of POLICY_PROBLEM bytes; written only on failure */
+	char *problem;	  /* of PROBLEM_SIZE bytes; written only on failure */
 };
 
 /* Bytes that no line of text has. */

@@ -371,7 +371,7 @@ static void policy_swap(struct policy *a, struct policy *b)
 }
 
 int policy_change(struct policy *policy, const char *section, const char *text,
-		  char problem[POLICY_PROBLEM])
+		  char problem[PROBLEM_SIZE])
 {
 	struct reader reader = { .source.problem = problem, .runtime = true };
 	char *title = strdup(section), *lines = strdup(text);

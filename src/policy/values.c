@@ -82,7 +82,7 @@ static int amount_parse(const struct policy_source *source, const struct policy_
 			const struct policy_place *place, const char *text, void *ret_value)
 {
 	bool bytes = kind_rows[place->kind].unit == UNIT_BYTES;
-	int result = size_parse(text, strlen(text), 1, bytes, ret_value);
+	int result = kind_amount_parse(place->kind, text, strlen(text), ret_value);
 	char name[POLICY_KEY_NAME];
 
 	if (result == 0)

@@ -143,7 +143,7 @@ static const char *section_cut(const char *text, key_test *is_key, char tenant[N
 static const struct policy_key *key_of(const struct policy_section *section, const char *text,
 				       struct policy_place *ret_place)
 {
-	char problem[POLICY_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	const struct policy_source unheard = { .problem = problem };
 	const struct policy_key *key;
 
@@ -309,7 +309,7 @@ int policy_when_parse(const struct policy_source *source, const char *text,
 }
 
 int policy_when_apply(struct policy *policy, const struct policy_when *when,
-		      char problem[POLICY_PROBLEM])
+		      char problem[PROBLEM_SIZE])
 {
 	return policy_change(policy, when->section, when->change, problem);
 }

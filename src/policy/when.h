@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/problem.h"
 #include "policy/policy.h"
 
 struct policy_source;
@@ -60,7 +61,7 @@ bool policy_when_window_holds(const struct policy_window *window, const struct t
 
 /* Puts the rule's value over the policy's. 0 or -errno with a problem. */
 int policy_when_apply(struct policy *policy, const struct policy_when *when,
-		      char problem[POLICY_PROBLEM]);
+		      char problem[PROBLEM_SIZE]);
 
 /* Adds a copy to a policy's rules; the same text is not added again. -ENOMEM, -E2BIG. */
 int policy_when_add(struct policy *policy, const struct policy_when *when);

@@ -75,6 +75,9 @@ bool connection_make_waiting(int fd);
 
 int request_send(struct call *call);
 
+/* Takes back a request over a kept connection that was not answered in time. */
+void request_withdraw(const struct call *call);
+
 /* The whole reply, into call->status and call->reply; rows are handed out as they come. */
 int reply_receive(struct call *call);
 

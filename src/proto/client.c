@@ -24,7 +24,7 @@ int call_fail(struct call *call, int error, const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(call->problem, PROTO_PROBLEM, format, arguments);
+	vsnprintf(call->problem, PROBLEM_SIZE, format, arguments);
 	va_end(arguments);
 	return error;
 }
@@ -123,25 +123,35 @@ int proto_socket_path(const char *chosen, char ret_path[PROTO_PATH])
 	return 0;
 }
 
+/* Finds the message, which must be one that is answered that way. */
+static int call_check(struct call *call, enum message type, bool rows)
+{
+	call->message = proto_message(type);
+	if (call->message && call->message->rows == rows)
+		return 0;
+	return call_fail(call, -EINVAL, "message %d is not answered %s", (int)type,
+			 rows ? "in rows" : "by one reply");
+}
+
 int proto_ask(const char *path, int connection, enum message type, const void *body, void *ret_body,
-	      char problem[PROTO_PROBLEM])
+	      char problem[PROBLEM_SIZE])
 {
 	struct call call = { .path = path,
-			     .message = proto_message(type),
 			     .request = body,
 			     .kept = true,
 			     .connection = connection,
 			     .problem = problem };
-	int saved = errno;
-	int result;
+	int saved = errno, result = call_check(&call, type, false);
 
-	if (!call.message || call.message->rows)
-		return call_fail(&call, -EINVAL, "message %d is not answered by one reply",
-				 (int)type);
+	if (result)
+		return result;
 	call.deadline = call_reply_deadline(&call);
 	result = request_send(&call);
-	if (!result)
+	if (!result) {
 		result = reply_receive(&call);
+		if (result == -ETIMEDOUT)
+			request_withdraw(&call);
+	}
 	if (!result && call.message->reply)
 		memcpy(ret_body, &call.reply, call.message->reply);
 	errno = saved;
@@ -150,19 +160,16 @@ int proto_ask(const char *path, int connection, enum message type, const void *b
 
 int proto_call(const char *path, enum message type, const void *body, void *ret_body,
 	       struct proto_reply *ret_reply, unsigned flags, unsigned patience_ms,
-	       char problem[PROTO_PROBLEM])
+	       char problem[PROBLEM_SIZE])
 {
 	struct call call = { .path = path,
-			     .message = proto_message(type),
 			     .request = body,
 			     .connection = -1,
 			     .problem = problem };
-	int saved = errno;
-	int result;
+	int saved = errno, result = call_check(&call, type, false);
 
-	if (!call.message || call.message->rows)
-		return call_fail(&call, -EINVAL, "message %d is not answered by one reply",
-				 (int)type);
+	if (result)
+		return result;
 	result = call_attempts(&call, patience_ms);
 	if (!result && call.message->reply)
 		memcpy(ret_body, &call.reply, call.message->reply);
@@ -183,21 +190,19 @@ int proto_call(const char *path, enum message type, const void *body, void *ret_
 }
 
 int proto_rows(const char *path, enum message type, const void *body, proto_row_function *each,
-	       void *closure, unsigned patience_ms, char problem[PROTO_PROBLEM])
+	       void *closure, unsigned patience_ms, char problem[PROBLEM_SIZE])
 {
 	struct call call = { .path = path,
-			     .message = proto_message(type),
 			     .request = body,
 			     .each = each,
 			     .closure = closure,
 			     .connection = -1,
 			     .problem = problem };
 	const struct proto_choose *choose = body;
-	int saved = errno;
-	int result;
+	int saved = errno, result = call_check(&call, type, true);
 
-	if (!call.message || !call.message->rows)
-		return call_fail(&call, -EINVAL, "message %d is not answered in rows", (int)type);
+	if (result)
+		return result;
 	call.follow = type == MESSAGE_EVENTS && choose->flags & CHOOSE_FOLLOW;
 	result = call_attempts(&call, patience_ms);
 	call_close(&call);

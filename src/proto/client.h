@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/descriptors.h"
+#include "base/problem.h"
 #include "proto/messages.h"
 
 #define PROTO_SERVICE_SOCKET "/run/rdma_intercept/collector.sock"
@@ -21,8 +23,7 @@
 
 enum {
 	PROTO_PATH = 108,
-	PROTO_PROBLEM = 320,
-	PROTO_FDS = 2,
+	PROTO_FDS = DESCRIPTORS_MAX,
 	PROTO_REPLY_MS = 1000, /* what a server that took the connection gets at least */
 };
 
@@ -48,7 +49,8 @@ enum { PROTO_KEEP_CONNECTION = 1 };
  * queue was full, -EPERM when it is another user's (neither root, nor of our own uid),
  * -EMFILE when no descriptor is left for the connection, or for those of the reply, -ENOBUFS when
  * this process can make no socket for another reason (such as a filter of system calls),
- * -EPROTO for an answer that is none, or the collector's own negative status.
+ * -EPROTO for an invalid answer or a collector of another version, or the collector's own negative
+ * status.
  *
  * A collector that is just started again is waited for: until patience_ms have passed,
  * an attempt that found no socket, nobody at it or its queue full, or whose connection
@@ -58,17 +60,18 @@ enum { PROTO_KEEP_CONNECTION = 1 };
  */
 int proto_call(const char *path, enum message type, const void *body, void *ret_body,
 	       struct proto_reply *ret_reply, unsigned flags, unsigned patience_ms,
-	       char problem[PROTO_PROBLEM]);
+	       char problem[PROBLEM_SIZE]);
 
 /*
  * One more request over a connection that was kept: its status, or -errno with a sentence, and
  * then the connection must not be used any more. It needs no new descriptor and no path, and
  * only the most common system calls (read, write, rt_sigprocmask), since a program may have
  * forbidden the others to itself. The caller makes sure that the number is still the connection's.
- * -ECONNRESET: nobody is at the other end any more; -ETIMEDOUT after PROTO_REPLY_MS.
+ * -ECONNRESET: nobody is at the other end any more; -ETIMEDOUT after PROTO_REPLY_MS: then the
+ * request is withdrawn, and a server that comes to it later does not carry it out.
  */
 int proto_ask(const char *path, int connection, enum message type, const void *body, void *ret_body,
-	      char problem[PROTO_PROBLEM]);
+	      char problem[PROBLEM_SIZE]);
 
 /*
  * The same for replies in rows: each is handed to the function until it returns
@@ -78,6 +81,6 @@ int proto_ask(const char *path, int connection, enum message type, const void *b
  */
 typedef int proto_row_function(const void *row, void *closure);
 int proto_rows(const char *path, enum message type, const void *body, proto_row_function *each,
-	       void *closure, unsigned patience_ms, char problem[PROTO_PROBLEM]);
+	       void *closure, unsigned patience_ms, char problem[PROBLEM_SIZE]);
 
 #endif

@@ -15,6 +15,9 @@
 
 #define FOREVER INT64_MAX
 
+/* The way out of two versions. */
+#define RESTART "; after an update, restart the collector and the programs that use it"
+
 enum { ERRNO_MOST = 4095 }; /* as the kernel has it: what is below -4095 is no -errno */
 
 union any_request {
@@ -79,29 +82,17 @@ int request_send(struct call *call)
 	return 0;
 }
 
+/* A byte after a request makes the server drop it. Otherwise the server would carry it out whenever
+ * it comes to it, and record an outcome that this side did not wait for. */
+void request_withdraw(const struct call *call)
+{
+	output_write(call->connection, "", 1);
+}
+
 /* Takes the descriptors that came with some bytes, or closes those that are too many. */
 static int reply_take_descriptors(struct call *call, struct msghdr *message)
 {
-	bool too_many = false;
-
-	for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part;
-	     part = CMSG_NXTHDR(message, part)) {
-		size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		int fd;
-
-		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i < count; i++) {
-			memcpy(&fd, CMSG_DATA(part) + i * sizeof(fd), sizeof(fd));
-			if (call->fds < PROTO_FDS) {
-				call->fd[call->fds++] = fd;
-			} else {
-				syscall(SYS_close, fd);
-				too_many = true;
-			}
-		}
-	}
-	if (!too_many && !(message->msg_flags & MSG_CTRUNC))
+	if (!descriptors_take(message, call->fd, &call->fds))
 		return 0;
 	/* The kernel drops what has no room: in our buffer, or in the table of this process. */
 	if (call->fds < PROTO_FDS)
@@ -115,21 +106,16 @@ static int reply_receive_bytes(struct call *call, void *buffer, size_t size)
 	size_t got = 0;
 
 	while (got < size) {
-		union {
-			struct cmsghdr aligned;
-			char bytes[CMSG_SPACE(PROTO_FDS * sizeof(int))];
-		} control;
+		union descriptors control;
 		struct iovec rest = { (char *)buffer + got, size - got };
-		struct msghdr message = { .msg_iov = &rest,
-					  .msg_iovlen = 1,
-					  .msg_control = &control,
-					  .msg_controllen = sizeof(control) };
-		ssize_t part =
-			call->kept ?
-				syscall(SYS_read, call->connection, rest.iov_base, rest.iov_len) :
-				syscall(SYS_recvmsg, call->connection, &message, MSG_CMSG_CLOEXEC);
+		struct msghdr message = { .msg_iov = &rest, .msg_iovlen = 1 };
 		int result = 0;
+		ssize_t part;
 
+		descriptors_expect(&message, &control);
+		part = call->kept ?
+			       syscall(SYS_read, call->connection, rest.iov_base, rest.iov_len) :
+			       syscall(SYS_recvmsg, call->connection, &message, MSG_CMSG_CLOEXEC);
 		if (part > 0) {
 			got += (size_t)part;
 			if (!call->kept)
@@ -173,6 +159,11 @@ static int reply_receive_failure(struct call *call, int status, size_t length)
 	if (!length)
 		return call_fail(call, status, "the collector at %s: %s", call->path,
 				 strerror(-status));
+	/* It speaks this version of the protocol, and not this message. */
+	if (status == -EPROTO)
+		return call_fail(call, status,
+				 "the collector at %s does not understand %s (%.*s)" RESTART,
+				 call->path, call->message->name, (int)length, text);
 	return call_fail(call, status, "%.*s", (int)length, text);
 }
 
@@ -191,9 +182,10 @@ static bool reply_fits_request(const struct proto_header *header,
 /* One message of the reply, into call->status and call->reply. */
 static int reply_receive_message(struct call *call)
 {
+	char problem[PROBLEM_SIZE];
 	struct proto_header header;
 	size_t body;
-	int begun, result;
+	int result;
 
 	if (call->follow) {
 		result = call_wait_until(FOREVER, call->connection, POLLIN);
@@ -205,11 +197,10 @@ static int reply_receive_message(struct call *call)
 	result = reply_receive_bytes(call, &header, sizeof(header));
 	if (result)
 		return result;
-	begun = snprintf(call->problem, PROTO_PROBLEM, "from the server at %s came ", call->path);
-	result = proto_check(&header, PROTO_REPLY_MAX, call->problem + begun,
-			     PROTO_PROBLEM - (size_t)begun);
+	result = proto_check(&header, PROTO_REPLY_MAX, problem);
 	if (result)
-		return result;
+		return call_fail(call, result, "from the server at %s came %s%s", call->path,
+				 problem, proto_is_foreign(&header) ? RESTART : "");
 	body = header.length - sizeof(header);
 	if (header.status < 0 && header.status >= -ERRNO_MOST && body <= PROTO_TEXT)
 		return reply_receive_failure(call, header.status, body);

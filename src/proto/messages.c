@@ -38,28 +38,33 @@ struct proto_header proto_header(enum message type, int status, size_t body)
 	};
 }
 
-int proto_check(const struct proto_header *header, size_t most, char *problem, size_t size)
+bool proto_is_foreign(const struct proto_header *header)
+{
+	return header->magic == PROTO_MAGIC && (header->version != PROTO_VERSION ||
+						header->kinds != kinds_signature());
+}
+
+int proto_check(const struct proto_header *header, size_t most, char problem[PROBLEM_SIZE])
 {
 	if (header->magic != PROTO_MAGIC)
-		snprintf(problem, size, "no message: it begins with 0x%08" PRIx32 " and not 0x%08x",
-			 header->magic, PROTO_MAGIC);
-	else if (header->version != PROTO_VERSION)
-		snprintf(problem, size,
-			 "a message of protocol version %u; this side speaks version %d",
-			 (unsigned)header->version, PROTO_VERSION);
-	else if (header->kinds != kinds_signature())
-		snprintf(problem, size,
-			 "a message of another table of kinds, 0x%016" PRIx64
-			 "; this side has 0x%016" PRIx64,
-			 header->kinds, kinds_signature());
-	else if (!proto_message(header->type))
-		snprintf(problem, size, "a message of type %u, which does not exist",
-			 (unsigned)header->type);
-	else if (header->length < sizeof(*header) || header->length > most)
-		snprintf(problem, size,
-			 "a message of %" PRIu32 " bytes; between %zu and %zu may come",
-			 header->length, sizeof(*header), most);
-	else
-		return 0;
-	return -EPROTO;
+		return problem_set(-EPROTO, problem,
+				   "no message: it begins with 0x%08" PRIx32 " and not 0x%08x",
+				   header->magic, PROTO_MAGIC);
+	if (header->version != PROTO_VERSION)
+		return problem_set(-EPROTO, problem,
+				   "a message of protocol version %u; this side speaks version %d",
+				   (unsigned)header->version, PROTO_VERSION);
+	if (header->kinds != kinds_signature())
+		return problem_set(-EPROTO, problem,
+				   "a message of another table of kinds, 0x%016" PRIx64
+				   "; this side has 0x%016" PRIx64,
+				   header->kinds, kinds_signature());
+	if (!proto_message(header->type))
+		return problem_set(-EPROTO, problem, "a message of type %u, which does not exist",
+				   (unsigned)header->type);
+	if (header->length < sizeof(*header) || header->length > most)
+		return problem_set(-EPROTO, problem,
+				   "a message of %" PRIu32 " bytes; between %zu and %zu may come",
+				   header->length, sizeof(*header), most);
+	return 0;
 }

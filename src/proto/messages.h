@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/problem.h"
 #include "terms/kinds.h"
 #include "terms/settings.h"
 #include "terms/tallies.h"
@@ -365,7 +366,10 @@ struct proto_header proto_header(enum message type, int status, size_t body);
  * Whether a header may begin a message of at most that many bytes: 0, or
  * -EPROTO with a sentence that names what is wrong.
  */
-int proto_check(const struct proto_header *header, size_t most, char *problem, size_t size);
+int proto_check(const struct proto_header *header, size_t most, char problem[PROBLEM_SIZE]);
+
+/* Whether the header is of a program of another version, by its protocol or its kinds. */
+bool proto_is_foreign(const struct proto_header *header);
 
 /* Ends a received string inside its array. */
 #define proto_text(array) ((array)[sizeof(array) - 1] = '\0', (array))

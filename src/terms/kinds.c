@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "terms/size.h"
+
 const struct kind_row kind_rows[KIND_COUNT] = {
 #define KIND(name, unit, form, rdmacg, kernel, guarded, text)                                      \
 	[KIND_##name] = { #name,	    UNIT_##unit,       FORM_##form, RDMACG_##rdmacg,       \
@@ -19,6 +21,11 @@ int kind_find(const char *name, size_t length)
 		    !memcmp(kind_rows[kind].name, name, length))
 			return kind;
 	return -1;
+}
+
+int kind_amount_parse(enum kind kind, const char *text, size_t length, uint64_t *ret_amount)
+{
+	return size_parse(text, length, 1, kind_rows[kind].unit == UNIT_BYTES, ret_amount);
 }
 
 uint64_t kinds_guarded(void)

@@ -41,6 +41,10 @@ extern const struct kind_row kind_rows[KIND_COUNT];
 /* The kind called name[0..length), or -1. */
 int kind_find(const char *name, size_t length);
 
+/* Reads all of text[0..length) as an amount of the kind, or unlimited: a count, or a size, also with
+ * a suffix. 0, or -EINVAL / -ERANGE with *ret_amount untouched. */
+int kind_amount_parse(enum kind kind, const char *text, size_t length, uint64_t *ret_amount);
+
 /* Bit k: the guard can refuse kind k in the kernel. */
 uint64_t kinds_guarded(void);
 

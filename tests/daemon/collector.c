@@ -63,7 +63,7 @@ pid_t collector_restart(const char *variables)
 	struct proto_status collector_state;
 	struct waiting waiting = { .for_what = "the collector answers", .file = __FILE__,
 				   .line = __LINE__ };
-	char program[256], problem[PROTO_PROBLEM];
+	char program[256], problem[PROBLEM_SIZE];
 
 	snprintf(program, sizeof(program), "%s/collector_server", getenv("BUILD_DIRECTORY"));
 	collector = fork_child();
@@ -155,7 +155,7 @@ void collector_must_live(void)
 
 int collector_call(enum message type, const void *body, void *ret_body)
 {
-	char problem[PROTO_PROBLEM], unused[PROTO_REPLY_MAX];
+	char problem[PROBLEM_SIZE], unused[PROTO_REPLY_MAX];
 	struct proto_reply reply;
 	int result;
 
@@ -184,7 +184,7 @@ static int first_row(const void *row, void *closure)
 static struct proto_row row_of(enum message type, const struct proto_choose *choose)
 {
 	struct proto_row row = { 0 };
-	char problem[PROTO_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	int result;
 
 	collector_must_live();

@@ -178,7 +178,7 @@ static void last_good_policy(void)
 {
 	static const char *const bad[] = { "", "[tenant a]\nqp = 1\n", "nonsense\n", NULL };
 	struct proto_choose all = { 0 };
-	char problem[PROTO_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	unsigned seen;
 
 	collector_fresh(whole, "");
@@ -397,7 +397,7 @@ static void explanations(void)
 	struct proto_explanation answer;
 	struct proto_choose all = { 0 };
 	struct proto_ask ask = { .pid = getpid() };
-	char policy[256], problem[PROTO_PROBLEM];
+	char policy[256], problem[PROBLEM_SIZE];
 	unsigned seen = 0;
 
 	snprintf(policy, sizeof(policy),

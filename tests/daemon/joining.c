@@ -340,7 +340,7 @@ static void registered_often(void)
 {
 	struct proto_hello hello = { .flags = HELLO_NO_MEMORY };
 	struct proto_welcome welcome;
-	char problem[PROTO_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	unsigned before;
 
 	collector_fresh(POLICY, "");

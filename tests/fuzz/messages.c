@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
 	static unsigned char stream[STREAM_MOST];
-	static char problem[PROTO_PROBLEM];
+	static char problem[PROBLEM_SIZE];
 	unsigned count = 0;
 	struct call call = {
 		.path = "/a/path", .each = row_count, .closure = &count, .problem = problem

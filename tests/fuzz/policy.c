@@ -23,7 +23,7 @@ static void require(int condition)
 static struct policy *read_bytes(const void *bytes, size_t size)
 {
 	struct policy *policy = policy_new();
-	char path[64], problem[POLICY_PROBLEM] = "";
+	char path[64], problem[PROBLEM_SIZE] = "";
 	int fd = memfd_create("policy", MFD_CLOEXEC);
 
 	require(policy && fd >= 0 && write(fd, bytes, size) == (ssize_t)size);
@@ -69,7 +69,7 @@ static void reads_the_same(const struct policy *policy)
 static void change(struct policy *policy, const char *section, const char *lines)
 {
 	static char before[TEXT], after[TEXT];
-	char problem[POLICY_PROBLEM] = "";
+	char problem[PROBLEM_SIZE] = "";
 	size_t length = written(policy, before);
 
 	if (policy_change(policy, section, lines, problem) == 0) {

@@ -94,7 +94,7 @@ static int dial(void)
 static void prepare(void)
 {
 	static const struct log no_log;
-	char problem[SERVER_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	int fd;
 
 	if (!mkdtemp(directory) || sd_event_new(&event) < 0)
@@ -128,7 +128,7 @@ static void header_mark(unsigned char *stream, size_t size)
 static void replies_check(int fd)
 {
 	static char bytes[(ROWS_MOST + 2) * PROTO_REPLY_MAX];
-	char problem[PROTO_TEXT];
+	char problem[PROBLEM_SIZE];
 	size_t size = 0, at = 0;
 	ssize_t part;
 
@@ -143,8 +143,7 @@ static void replies_check(int fd)
 			abort();
 		memcpy(&header, bytes + at, sizeof(header));
 		/* A failure repeats the type that it was asked for, whatever that is. */
-		if (header.status != -EPROTO &&
-		    proto_check(&header, PROTO_REPLY_MAX, problem, sizeof(problem)) < 0)
+		if (header.status != -EPROTO && proto_check(&header, PROTO_REPLY_MAX, problem) < 0)
 			abort();
 		if (header.length < sizeof(header) || header.length > size - at)
 			abort();

@@ -12,7 +12,7 @@
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
-	char name[64], path[96], problem[LEDGER_PROBLEM];
+	char name[64], path[96], problem[PROBLEM_SIZE];
 	struct shmfile file;
 	int fd, result;
 

@@ -170,10 +170,10 @@ static int of_slot(const char *what, __u32 slot, char **asked)
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
-	char problem[512];
+	char problem[PROBLEM_SIZE];
 	int result = 2;
 
-	if (monitor_guard_open(&guard, monitor_directory(), problem, sizeof(problem)) < 0) {
+	if (monitor_guard_open(&guard, monitor_directory(), problem) < 0) {
 		fprintf(stderr, "guardrows: %s\n", problem);
 		return 1;
 	}

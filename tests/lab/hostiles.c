@@ -337,9 +337,9 @@ static void judge(const unsigned long long before[KIND_COUNT])
 
 static void begin_all(void)
 {
-	char path[256], problem[512];
+	char path[256], problem[PROBLEM_SIZE];
 
-	if (monitor_reader_open(&reader, monitor_directory(), problem, sizeof(problem)) < 0 ||
+	if (monitor_reader_open(&reader, monitor_directory(), problem) < 0 ||
 	    socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pool))
 		give_up("the accounting");
 	for (unsigned tenant = 0; tenant < HOSTILE + WITNESSES; tenant++) {

@@ -80,7 +80,7 @@ static bool same(const struct ledger_view *view, unsigned d, unsigned column, ui
 static void compare(const char *what)
 {
 	static struct config config;
-	char problem[LEDGER_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	struct ledger_view view;
 	unsigned before = failures;
 
@@ -120,7 +120,7 @@ static void compare(const char *what)
 static void ledger_has(const char *what, const char *device, enum kind kind, uint64_t wanted)
 {
 	static struct config config;
-	char problem[LEDGER_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	struct ledger_view view;
 	uint64_t seen = 0;
 
@@ -143,7 +143,7 @@ static void ledger_has(const char *what, const char *device, enum kind kind, uin
 static int ledger_show(const char *device)
 {
 	static struct config config;
-	char problem[LEDGER_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	struct ledger_view view;
 	int number = -1;
 	bool there;

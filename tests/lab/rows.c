@@ -67,14 +67,14 @@ int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : NULL;
 	struct monitor_reader reader;
-	char problem[512];
+	char problem[PROBLEM_SIZE];
 
 	if (argc > 3 ||
 	    (argc == 3) != (what && (!strcmp(what, "device") || !strcmp(what, "cgroup")))) {
 		fprintf(stderr, "usage: rows [PID | device NAME | cgroup INODE | used | head]\n");
 		return 2;
 	}
-	if (monitor_reader_open(&reader, monitor_directory(), problem, sizeof(problem)) < 0) {
+	if (monitor_reader_open(&reader, monitor_directory(), problem) < 0) {
 		fprintf(stderr, "rows: %s\n", problem);
 		return 1;
 	}

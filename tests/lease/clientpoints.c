@@ -73,7 +73,7 @@ static int join(void)
 		.limits = &no_limits,
 		.log = &no_log,
 	};
-	char problem[LEDGER_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	int result = ledger_open(&ledger, &options, problem);
 
 	return result < 0 ? result : ledger_device(&ledger, DEVICE) == 1 ? 0 : -1;

@@ -7,7 +7,6 @@
  * nobody, and the limits hold to the last unit, then and when all members have ended.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,29 +19,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "audit.h"
-#include "collector/grants.h"
-#include "collector/members.h"
+#include "daemonscene.h"
 #include "family.h"
 #include "harness.h"
 #include "sides.h"
-#include "ledger/identity.h"
-
-enum { FAKE0 = 1, FAKE1 = 2 }; /* devices, and the rows in usage pages where they are counted */
-enum { ALPHA, BETA };	       /* tenants */
-
-static const char *const tenant_names[] = { "alpha", "beta" };
-static const char *const device_names[] = { "", "fake_device_0", "fake_device_1" };
-
-enum {
-	ALPHA_QPS = 24,
-	CUT_QPS = 4, /* less than is used */
-	HOST_QPS = 40,
-	FAKE0_QPS = 32,
-	HOST_SENDS = 2000,
-	CUT_SENDS = 100,
-	ALPHA_RECVS = 900,
-};
 
 /* What is to be expected of an operation. */
 enum {
@@ -50,224 +30,6 @@ enum {
 	CUTS = 2,	  /* the limits are the cut ones */
 	REJOINS = 4,	  /* Alice's first membership may have ended */
 };
-
-/* ---- the members: processes that only keep their usage page open */
-
-enum person { ALICE, BOB, CAROL, NEWCOMER, PERSONS };
-enum { PERSON_FD = 100 };
-
-static const unsigned tenant_of[PERSONS] = { ALPHA, ALPHA, BETA, ALPHA };
-
-static struct scene {
-	pid_t pid[PERSONS];
-	int line[PERSONS][2]; /* our end, and the person's */
-} scene;
-
-static char directory[64];
-static const struct log no_log = { .level = LOG_OFF };
-
-static void must(bool good)
-{
-	if (!good)
-		_exit(1);
-}
-
-struct page_offer {
-	pid_t pid;
-	int fd;
-};
-
-/* Keeps the last page that it was offered, until it is killed. */
-static void person_live(int line)
-{
-	struct page_offer offer;
-	char path[64];
-	int fd;
-
-	while (read(line, &offer, sizeof(offer)) == sizeof(offer)) {
-		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)offer.pid, offer.fd);
-		fd = open(path, O_RDWR);
-		must(fd >= 0 && dup2(fd, PERSON_FD) == PERSON_FD);
-		close(fd);
-		must(write(line, "", 1) == 1);
-	}
-	_exit(0);
-}
-
-static void persons_start(void)
-{
-	for (unsigned i = 0; i < PERSONS; i++) {
-		must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, scene.line[i]) == 0);
-		scene.pid[i] = family_fork();
-		if (scene.pid[i] == 0)
-			person_live(scene.line[i][1]);
-		close(scene.line[i][1]);
-	}
-}
-
-static void persons_end(void)
-{
-	for (unsigned i = 0; i < PERSONS; i++) {
-		if (!scene.pid[i])
-			continue;
-		family_kill(&scene.pid[i]);
-		close(scene.line[i][0]);
-	}
-}
-
-static struct usage_page *page_map(const char *path, int protection)
-{
-	int fd = open(path, (protection & PROT_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC);
-	void *page = fd < 0 ? MAP_FAILED :
-			      mmap(NULL, sizeof(struct usage_page), protection, MAP_SHARED, fd, 0);
-
-	if (fd >= 0)
-		close(fd);
-	return page == MAP_FAILED ? NULL : page;
-}
-
-/* ---- the collector's parts, as the victim and the examination use them */
-
-static struct books books;
-static struct members members;
-static struct usage_page *page[PERSONS];
-static unsigned member_of[PERSONS];
-static struct ledger_refusal refusal;
-
-static void limits_apply(bool cut)
-{
-	struct tenant *alpha = books.tenant[ALPHA];
-
-	books.host.total.limit[KIND_qp] = HOST_QPS;
-	books.host.total.limit[KIND_send_wr] = cut ? CUT_SENDS : HOST_SENDS;
-	books.host.device[FAKE0].limit[KIND_qp] = FAKE0_QPS;
-	if (!alpha)
-		return;
-	alpha->all.total.limit[KIND_qp] = cut ? CUT_QPS : ALPHA_QPS;
-	alpha->all.total.limit[KIND_recv_wr] = ALPHA_RECVS;
-}
-
-/* What a collector does between requests, until nobody is sought any more. */
-static void search_all(void)
-{
-	while (members_are_sought(&members))
-		members_search(&members, UINT64_MAX);
-}
-
-/* What a collector does when it starts, in its order. */
-static int collector_open(bool cut)
-{
-	char problem[BOOKS_PROBLEM] = "";
-	int result = books_open(&books, directory, &no_log, problem);
-
-	if (result == 0)
-		result = members_init(&members, &books);
-	if (!CHECK(result == 0, "%s", problem))
-		return result;
-	members_attach(&members);
-	limits_apply(cut);
-	return 0;
-}
-
-/* With what it does next: it looks for pages and heirs, longer than can be traced. */
-static int collector_settle(bool cut)
-{
-	int result = collector_open(cut);
-
-	if (result == 0)
-		search_all();
-	return result;
-}
-
-static void collector_close(void)
-{
-	members_close(&members);
-	books_close(&books);
-}
-
-static void names_make(void)
-{
-	for (unsigned i = ALPHA; i <= BETA; i++)
-		must(books_tenant(&books, tenant_names[i]) == (int)i);
-	for (unsigned i = FAKE0; i <= FAKE1; i++)
-		must(books_device(&books, device_names[i]) == i);
-}
-
-/* Registers a process; its usage page in *ret_fd. Without a connection it is a member as
- * after a restart. */
-static int join(pid_t pid, unsigned tenant, unsigned flags, int connection, int *ret_fd)
-{
-	struct proto_hello hello = { .flags = flags };
-	struct peer peer = { .pid = pid, .start = identity_start(pid) };
-	int member;
-
-	memset(hello.process_limit, 0xff, sizeof(hello.process_limit));
-	memset(hello.host_limit, 0xff, sizeof(hello.host_limit));
-	peer.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (peer.pidfd < 0)
-		return -errno;
-	member = members_join(&members, &peer, tenant, &hello, connection, ret_fd);
-	if (member < 0)
-		close(peer.pidfd);
-	return member;
-}
-
-static int lease_take(unsigned member, unsigned device)
-{
-	int lease = books_lease_row(&books);
-	int result = lease < 0 ? lease :
-				 books_lease_take(&books, (unsigned)lease, member, device, device);
-
-	return result < 0 ? result : lease;
-}
-
-/* Asks for totals of QPs with 16 send and 8 receive requests each. */
-static int need_more(unsigned lease, uint64_t qps, bool exact)
-{
-	struct grants_need need = {
-		.lease = lease,
-		.count = 3,
-		.kind = { KIND_qp, KIND_send_wr, KIND_recv_wr },
-		.total = { qps, 16 * qps, 8 * qps },
-		.wanted = { 1, 16, 8 },
-		.exact = exact,
-	};
-
-	return grants_need(&books, &need, &refusal);
-}
-
-static void page_use(struct usage_page *in, unsigned device, uint64_t qps)
-{
-	in->row[device].used[KIND_qp] = qps;
-	in->row[device].used[KIND_send_wr] = 16 * qps;
-	in->row[device].used[KIND_recv_wr] = 8 * qps;
-}
-
-/* A lease on which there was more, so that there is credit to take back. */
-static void lease_use(unsigned member, struct usage_page *in, unsigned device, uint64_t asked,
-		      uint64_t used)
-{
-	int lease = lease_take(member, device);
-
-	must(lease >= 0 && need_more((unsigned)lease, asked, false) == 0);
-	page_use(in, device, used);
-}
-
-static void person_join(enum person who)
-{
-	struct page_offer offer = { .pid = getpid() };
-	char path[64], answer;
-	int member = join(scene.pid[who], tenant_of[who], 0, -1, &offer.fd);
-
-	must(member >= 0);
-	member_of[who] = (unsigned)member;
-	must(write(scene.line[who][0], &offer, sizeof(offer)) == sizeof(offer) &&
-	     read(scene.line[who][0], &answer, 1) == 1);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", offer.fd);
-	page[who] = page_map(path, PROT_READ | PROT_WRITE);
-	close(offer.fd);
-	must(page[who] != NULL);
-}
 
 /* ---- what the victims do */
 
@@ -277,26 +39,26 @@ static void prepare_nothing(void)
 
 static void prepare_open(void)
 {
-	must(collector_settle(false) == 0);
+	scene_must(scene_settle(false) == 0);
 }
 
 static void prepare_town(void)
 {
 	prepare_open();
-	names_make();
-	limits_apply(false);
+	scene_names_make();
+	scene_limits_apply(false);
 	for (enum person who = ALICE; who <= CAROL; who++)
 		person_join(who);
-	lease_use(member_of[ALICE], page[ALICE], FAKE0, 8, 3);
-	lease_use(member_of[BOB], page[BOB], FAKE0, 6, 2);
-	lease_use(member_of[BOB], page[BOB], FAKE1, 2, 1);
-	lease_use(member_of[CAROL], page[CAROL], FAKE0, 8, 5);
+	scene_lease_use(scene_member[ALICE], scene_page[ALICE], FAKE0, 8, 3);
+	scene_lease_use(scene_member[BOB], scene_page[BOB], FAKE0, 6, 2);
+	scene_lease_use(scene_member[BOB], scene_page[BOB], FAKE1, 2, 1);
+	scene_lease_use(scene_member[CAROL], scene_page[CAROL], FAKE0, 8, 5);
 }
 
 static void prepare_spare_tenant(void)
 {
 	prepare_town();
-	must(books_tenant(&books, "gamma") == BETA + 1);
+	scene_must(books_tenant(&scene_books, "gamma") == BETA + 1);
 }
 
 /* A newcomer without memory of ours. */
@@ -305,17 +67,17 @@ static void prepare_asking(void)
 	int fd, member;
 
 	prepare_town();
-	member = join(scene.pid[NEWCOMER], ALPHA, HELLO_NO_MEMORY, -1, &fd);
-	must(member >= 0);
-	member_of[NEWCOMER] = (unsigned)member;
-	must(lease_take(member_of[NEWCOMER], FAKE0) >= 0);
+	member = scene_join(scene.pid[NEWCOMER], ALPHA, HELLO_NO_MEMORY, -1, &fd);
+	scene_must(member >= 0);
+	scene_member[NEWCOMER] = (unsigned)member;
+	scene_must(scene_lease_take(scene_member[NEWCOMER], FAKE0) >= 0);
 }
 
 static void prepare_cut(void)
 {
 	prepare_town();
-	limits_apply(true);
-	grants_enforce(&books);
+	scene_limits_apply(true);
+	grants_enforce(&scene_books);
 }
 
 /* A member that has ended, with two leases; nobody has noticed yet. */
@@ -326,23 +88,23 @@ static unsigned corpse_make(void)
 	int fd, member, ends[2];
 	pid_t pid;
 
-	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+	scene_must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
 	pid = family_fork();
 	if (pid == 0)
 		for (;;)
 			pause();
 	close(ends[1]);
-	member = join(pid, ALPHA, 0, ends[0], &fd);
-	must(member >= 0);
+	member = scene_join(pid, ALPHA, 0, ends[0], &fd);
+	scene_must(member >= 0);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	own = page_map(path, PROT_READ | PROT_WRITE);
-	must(own != NULL);
-	lease_use((unsigned)member, own, FAKE0, 2, 2);
-	lease_use((unsigned)member, own, FAKE1, 1, 1);
+	own = scene_page_map(path, PROT_READ | PROT_WRITE);
+	scene_must(own != NULL);
+	scene_lease_use((unsigned)member, own, FAKE0, 2, 2);
+	scene_lease_use((unsigned)member, own, FAKE1, 1, 1);
 	munmap(own, sizeof(*own));
 	close(fd);
 	kill(pid, SIGKILL);
-	must(waitpid(pid, NULL, 0) == pid);
+	scene_must(waitpid(pid, NULL, 0) == pid);
 	return (unsigned)member;
 }
 
@@ -360,100 +122,100 @@ static void prepare_remains(void)
 
 	prepare_corpse();
 	dying = corpse_make();
-	books.file->member[dying].state = BOOK_DYING;
-	lease = books.member[dying].leases;
-	books.view[lease].cap[KIND_qp] = 0;
-	books.file->lease[lease].granted[KIND_qp] = 0;
-	lease = books.member[member_of[ALICE]].leases;
-	books.view[lease].cap[KIND_qp] = 3;
-	books.view[lease].cap[KIND_send_wr] = 0;
-	lease = books.member[member_of[CAROL]].leases;
-	books.view[lease].cap[KIND_qp] = 6;
-	collector_close();
+	scene_books.file->member[dying].state = BOOK_DYING;
+	lease = scene_books.member[dying].leases;
+	scene_books.view[lease].cap[KIND_qp] = 0;
+	scene_books.file->lease[lease].granted[KIND_qp] = 0;
+	lease = scene_books.member[scene_member[ALICE]].leases;
+	scene_books.view[lease].cap[KIND_qp] = 3;
+	scene_books.view[lease].cap[KIND_send_wr] = 0;
+	lease = scene_books.member[scene_member[CAROL]].leases;
+	scene_books.view[lease].cap[KIND_qp] = 6;
+	scene_close();
 }
 
 static void run_open(void)
 {
-	collector_open(false);
+	scene_open(false);
 }
 
 static void run_names(void)
 {
-	names_make();
+	scene_names_make();
 }
 
 static void run_drop(void)
 {
-	books_tenant_drop(&books, BETA + 1);
+	books_tenant_drop(&scene_books, BETA + 1);
 }
 
 static void run_join(void)
 {
 	int fd;
 
-	join(scene.pid[NEWCOMER], ALPHA, 0, -1, &fd);
+	scene_join(scene.pid[NEWCOMER], ALPHA, 0, -1, &fd);
 }
 
 static void run_join_again(void)
 {
 	int fd;
 
-	join(scene.pid[ALICE], ALPHA, 0, -1, &fd);
+	scene_join(scene.pid[ALICE], ALPHA, 0, -1, &fd);
 }
 
 static void run_lease(void)
 {
-	lease_take(member_of[ALICE], FAKE1);
+	scene_lease_take(scene_member[ALICE], FAKE1);
 }
 
 static unsigned lease_on(enum person who, unsigned device)
 {
-	return books_lease_of(&books, member_of[who], device);
+	return books_lease_of(&scene_books, scene_member[who], device);
 }
 
 static void run_grant(void)
 {
-	must(need_more(lease_on(ALICE, FAKE0), 10, false) == 0);
+	scene_must(scene_need_more(lease_on(ALICE, FAKE0), 10, false) == 0);
 }
 
 static void run_grant_sweep(void)
 {
-	must(need_more(lease_on(BOB, FAKE0), 20, false) == 0);
+	scene_must(scene_need_more(lease_on(BOB, FAKE0), 20, false) == 0);
 }
 
 static void run_grant_sweep_device(void)
 {
-	must(need_more(lease_on(CAROL, FAKE0), 27, false) == 0);
+	scene_must(scene_need_more(lease_on(CAROL, FAKE0), 27, false) == 0);
 }
 
 static void run_refusal(void)
 {
-	must(need_more(lease_on(BOB, FAKE0), 22, false) == LEDGER_REFUSED);
+	scene_must(scene_need_more(lease_on(BOB, FAKE0), 22, false) == LEDGER_REFUSED);
 }
 
 static void run_exact(void)
 {
-	must(need_more(lease_on(NEWCOMER, FAKE0), 5, true) == 0);
-	must(need_more(lease_on(NEWCOMER, FAKE0), 1, true) == 0);
+	scene_must(scene_need_more(lease_on(NEWCOMER, FAKE0), 5, true) == 0);
+	scene_must(scene_need_more(lease_on(NEWCOMER, FAKE0), 1, true) == 0);
 }
 
 static void run_cut(void)
 {
-	limits_apply(true);
-	grants_enforce(&books);
+	scene_limits_apply(true);
+	grants_enforce(&scene_books);
 }
 
 static void run_raise(void)
 {
-	limits_apply(false);
-	grants_enforce(&books);
-	must(need_more(lease_on(ALICE, FAKE0), 4, false) == 0);
+	scene_limits_apply(false);
+	grants_enforce(&scene_books);
+	scene_must(scene_need_more(lease_on(ALICE, FAKE0), 4, false) == 0);
 }
 
 static void run_dispatch(void)
 {
-	members_dispatch(&members);
-	search_all();
+	members_dispatch(&scene_members);
+	scene_search();
 }
 
 static const struct operation operations[] = {
@@ -485,14 +247,14 @@ static bool names_are_whole(void)
 	for (unsigned i = 0; i < FROZEN_TENANTS; i++) {
 		const char *name = frozen.file->tenant[i].name;
 
-		good &= CHECK(!name[0] || !strcmp(name, i <= BETA ? tenant_names[i] : "gamma"),
+		good &= CHECK(!name[0] || !strcmp(name, i <= BETA ? scene_tenants[i] : "gamma"),
 			      "tenant %u is called \"%.64s\"", i, name);
 		good &= CHECK(!name[0] || frozen.table[i], "tenant %u has no table", i);
 	}
 	for (unsigned i = 0; i <= FAKE1; i++) {
 		const char *name = frozen.file->device[i].name;
 
-		good &= CHECK(!name[0] || !strcmp(name, device_names[i]),
+		good &= CHECK(!name[0] || !strcmp(name, scene_devices[i]),
 			      "device %u is called \"%.64s\"", i, name);
 	}
 	return good;
@@ -519,7 +281,7 @@ static bool person_is_sound(enum person who, bool may_be_gone)
 	int member;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)scene.pid[who], PERSON_FD);
-	own = page_map(path, PROT_READ);
+	own = scene_page_map(path, PROT_READ);
 	if (!CHECK(own && !stat(path, &status), "no page of person %u", who))
 		return false;
 	member = member_with_page(scene.pid[who], status.st_ino);
@@ -545,7 +307,7 @@ static bool files_are_sound(unsigned flags)
 {
 	bool good = true;
 
-	frozen_map(&frozen, directory);
+	frozen_map(&frozen, scene_directory);
 	if (!frozen.file)
 		return CHECK(flags & FROM_NOTHING, "the books are gone");
 	good = frozen_faults(&frozen) == 0 && sums_are_sound() && names_are_whole();
@@ -570,42 +332,43 @@ static uint64_t left(const struct scope *scope, unsigned kind)
 /* All that the limits leave can be had, and not one more: nothing is granted to nobody. */
 static bool limit_is_exact(unsigned lease)
 {
-	const struct owner *alpha = &books.tenant[ALPHA]->all;
-	uint64_t own = grants_used(&books, lease, KIND_qp), rest;
+	const struct owner *alpha = &scene_books.tenant[ALPHA]->all;
+	uint64_t own = grants_used(&scene_books, lease, KIND_qp), rest;
 	struct grants_need need = { .lease = lease, .count = 1, .kind = { KIND_qp } };
 	bool good = true;
 
-	grants_measure(&books);
-	rest = lowest(lowest(left(&alpha->total, KIND_qp), left(&books.host.total, KIND_qp)),
-		      left(&books.host.device[FAKE0], KIND_qp));
+	grants_measure(&scene_books);
+	rest = lowest(lowest(left(&alpha->total, KIND_qp), left(&scene_books.host.total, KIND_qp)),
+		      left(&scene_books.host.device[FAKE0], KIND_qp));
 	need.total[0] = own + rest;
 	need.wanted[0] = rest;
 	if (rest)
-		good = CHECK(grants_need(&books, &need, &refusal) == 0,
+		good = CHECK(grants_need(&scene_books, &need, &scene_refusal) == 0,
 			     "%llu more QPs refused: %llu of %llu are granted (scope %d)",
-			     (unsigned long long)rest, (unsigned long long)refusal.used,
-			     (unsigned long long)refusal.limit, (int)refusal.scope);
+			     (unsigned long long)rest, (unsigned long long)scene_refusal.used,
+			     (unsigned long long)scene_refusal.limit, (int)scene_refusal.scope);
 	need.total[0]++;
-	good = good && CHECK(grants_need(&books, &need, &refusal) == LEDGER_REFUSED,
+	good = good && CHECK(grants_need(&scene_books, &need, &scene_refusal) == LEDGER_REFUSED,
 			     "one more than the limit was granted");
-	return good && audit_sums(&books) == 0;
+	return good && audit_sums(&scene_books) == 0;
 }
 
 static bool cut_is_enforced(void)
 {
-	const struct scope *alpha = &books.tenant[ALPHA]->all.total;
+	const struct scope *alpha = &scene_books.tenant[ALPHA]->all.total;
 	bool good;
 
-	grants_enforce(&books);
-	grants_measure(&books);
+	grants_enforce(&scene_books);
+	grants_measure(&scene_books);
 	good = CHECK(alpha->granted[KIND_qp] == alpha->used[KIND_qp] && alpha->used[KIND_qp] == 6,
 		     "%llu QPs granted, %llu used", (unsigned long long)alpha->granted[KIND_qp],
 		     (unsigned long long)alpha->used[KIND_qp]);
-	for (unsigned lease = 0; lease < books.file->leases_high; lease++)
-		if (books.view[lease].member != BOOKS_NOBODY && books.view[lease].tenant == ALPHA)
-			good &= CHECK(books.view[lease].cap[KIND_qp] == 0,
+	for (unsigned lease = 0; lease < scene_books.file->leases_high; lease++)
+		if (scene_books.view[lease].member != BOOKS_NOBODY &&
+		    scene_books.view[lease].tenant == ALPHA)
+			good &= CHECK(scene_books.view[lease].cap[KIND_qp] == 0,
 				      "a lease of a tenant over its limit has a cap");
-	return good && audit_sums(&books) == 0;
+	return good && audit_sums(&scene_books) == 0;
 }
 
 static bool restart_is_exact(unsigned flags)
@@ -613,20 +376,21 @@ static bool restart_is_exact(unsigned flags)
 	bool good;
 	int fd;
 
-	if (collector_settle(flags & CUTS) < 0)
+	if (scene_settle(flags & CUTS) < 0)
 		return false;
-	names_make();
-	limits_apply(flags & CUTS);
-	good = audit_sums(&books) == 0 && (flags & CUTS || audit_limits(&books) == 0) &&
+	scene_names_make();
+	scene_limits_apply(flags & CUTS);
+	good = audit_sums(&scene_books) == 0 && (flags & CUTS || audit_limits(&scene_books) == 0) &&
 	       (!(flags & CUTS) || cut_is_enforced()) && files_are_sound(flags);
 	if (good && !(flags & FROM_NOTHING)) {
-		member_of[BOB] = (unsigned)members_of_pid(&members, scene.pid[BOB]);
+		scene_member[BOB] = (unsigned)members_of_pid(&scene_members, scene.pid[BOB]);
 		good = limit_is_exact(lease_on(BOB, FAKE0)) && files_are_sound(flags) &&
-		       CHECK(books.members_count <= PERSONS) &&
-		       CHECK(join(scene.pid[NEWCOMER], ALPHA, 0, -1, &fd) >= 0 &&
-			     join(scene.pid[ALICE], ALPHA, 0, -1, &fd) >= 0);
-		search_all(); /* for heirs of what Alice was before */
-		good = good && CHECK(books.members_count == PERSONS) && audit_sums(&books) == 0;
+		       CHECK(scene_books.members_count <= PERSONS) &&
+		       CHECK(scene_join(scene.pid[NEWCOMER], ALPHA, 0, -1, &fd) >= 0 &&
+			     scene_join(scene.pid[ALICE], ALPHA, 0, -1, &fd) >= 0);
+		scene_search(); /* for heirs of what Alice was before */
+		good = good && CHECK(scene_books.members_count == PERSONS) &&
+		       audit_sums(&scene_books) == 0;
 	}
 	return good;
 }
@@ -654,17 +418,17 @@ static bool end_is_exact(bool while_running, unsigned flags)
 	if (while_running) {
 		if (!persons_kill())
 			return false;
-		members_dispatch(&members);
-		search_all();
+		members_dispatch(&scene_members);
+		scene_search();
 	} else {
-		collector_close();
-		if (!persons_kill() || collector_settle(flags & CUTS) < 0)
+		scene_close();
+		if (!persons_kill() || scene_settle(flags & CUTS) < 0)
 			return false;
 	}
-	if (audit_nothing(&books))
+	if (audit_nothing(&scene_books))
 		return false;
-	member = join(getpid(), ALPHA, 0, -1, &fd);
-	lease = member < 0 ? -1 : lease_take((unsigned)member, FAKE0);
+	member = scene_join(getpid(), ALPHA, 0, -1, &fd);
+	lease = member < 0 ? -1 : scene_lease_take((unsigned)member, FAKE0);
 	return CHECK(lease >= 0) && limit_is_exact((unsigned)lease);
 }
 
@@ -699,10 +463,10 @@ static void books_remove(void)
 	char path[128];
 
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		snprintf(path, sizeof(path), "%s/%s", directory, names[i]);
+		snprintf(path, sizeof(path), "%s/%s", scene_directory, names[i]);
 		unlink(path);
 	}
-	rmdir(directory);
+	rmdir(scene_directory);
 }
 
 static bool scene_set(const struct operation *operation)
@@ -718,13 +482,13 @@ static bool scene_set(const struct operation *operation)
 static bool files_changed(pid_t victim, bool files)
 {
 	if (files)
-		frozen_map(&frozen, directory);
+		frozen_map(&frozen, scene_directory);
 	return frozen_changed(&frozen);
 }
 
 static void begin(void)
 {
-	snprintf(directory, sizeof(directory), "/dev/shm/%s.books", shm_name());
+	snprintf(scene_directory, sizeof(scene_directory), "/dev/shm/%s.books", shm_name());
 }
 
 static void end(void)

@@ -47,7 +47,7 @@ static int join(void)
 		.limits = &no_limits,
 		.log = &no_log,
 	};
-	char problem[LEDGER_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	int result;
 
 	while ((result = ledger_open(&ledger, &options, problem)) < 0 && result != -EUSERS)

@@ -56,7 +56,7 @@ static void join(enum transport transport)
 		.limits = &no_limits,
 		.log = &no_log,
 	};
-	char problem[LEDGER_PROBLEM];
+	char problem[PROBLEM_SIZE];
 
 	while (ledger_open(&ledger, &options, problem) < 0)
 		;

@@ -206,7 +206,7 @@ static void join(unsigned client)
 		.limits = &no_limits,
 		.log = &no_log,
 	};
-	char problem[LEDGER_PROBLEM] = "";
+	char problem[PROBLEM_SIZE] = "";
 	double before = seconds_now();
 
 	if (ledger_open(&ledger, &options, problem) < 0)
@@ -448,7 +448,7 @@ static int row_first(const void *row, void *closure)
 static bool collector_says_nothing(void)
 {
 	const struct proto_choose all = { 0 };
-	char problem[PROTO_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	struct proto_row host;
 
 	if (proto_rows(socket_path, MESSAGE_GET_STATS, &all, row_first, &host, 1000, problem) < 0 ||
@@ -484,7 +484,7 @@ static unsigned books_left(void)
 {
 	static struct books books;
 	struct members members;
-	char problem[BOOKS_PROBLEM] = "";
+	char problem[PROBLEM_SIZE] = "";
 	unsigned left;
 
 	if (!CHECK(books_open(&books, state_path, &no_log, problem) == 0, "%s", problem))

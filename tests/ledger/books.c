@@ -43,7 +43,7 @@ void books_remove(void)
 
 bool books_join(struct ledger *ledger)
 {
-	char problem[LEDGER_PROBLEM] = "";
+	char problem[PROBLEM_SIZE] = "";
 	int result = ledger_open(ledger, &options, problem);
 
 	return CHECK(result == 0, "ledger_open: %d, %s", result, problem);

@@ -180,7 +180,7 @@ static void exit_without_destroy(const char *argument)
 /* Stops for ever while it holds the ledger's lock. */
 static void freeze_with_lock(const char *argument)
 {
-	char problem[LEDGER_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	struct ledger_limits limits;
 	struct log log = { 0 };
 	struct ledger_options options = { .name = shm_name(), .mode = 0600, .limits = &limits, .log = &log };

@@ -33,7 +33,7 @@ enum { FLOOD = 501 };
 static const struct layout_slot *own_slot(void)
 {
 	static struct ledger_view view;
-	char problem[LEDGER_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	const struct layout_slot *slot = NULL;
 	pid_t pid;
 
@@ -214,7 +214,7 @@ static void qp_gauges(const char *argument)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 2 };
 	const struct layout_slot *slot = own_slot();
 	struct ledger_view view;
-	char problem[LEDGER_PROBLEM];
+	char problem[PROBLEM_SIZE];
 
 	CHECK(ledger_view_open(&view, shm_name(), problem) == 0);
 	row = &slot->device[ledger_view_device(&view, "rxe0")];

@@ -50,7 +50,7 @@ static const char *ledger_name(void)
 
 static int ledger_look(struct ledger_view *view)
 {
-	char problem[LEDGER_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	int result = ledger_view_open(view, ledger_name(), problem);
 
 	if (result < 0)

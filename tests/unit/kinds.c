@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Everything that is made from kinds.def has exactly its rows. The house test
+ * Everything that is made from kinds.def has exactly its rows. trials.sh
  * builds this once more with a row added and nothing else changed.
  */
 #include <stdlib.h>

@@ -22,7 +22,7 @@ static void join(struct ledger *member)
 	const struct ledger_options options = {
 		.name = shm_name(), .mode = 0600, .limits = &limits, .log = &no_log,
 	};
-	char problem[LEDGER_PROBLEM] = "";
+	char problem[PROBLEM_SIZE] = "";
 
 	CHECK(ledger_open(member, &options, problem) == 0, "%s", problem);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Each row of the policy's tables reaches everything that is made from them: reader, writer, merge,
- * comparison, commands and messages. house.sh builds this once more with rows of its own.
+ * comparison, commands and messages. trials.sh builds this once more with rows of its own.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "policy/problem.h"
 
 static char path[] = "/tmp/rdma_policy_rows.XXXXXX";
-static char problem[POLICY_PROBLEM];
+static char problem[PROBLEM_SIZE];
 
 static struct policy *text_read(const char *text)
 {

@@ -74,9 +74,9 @@ static void document(void)
 
 static void header_check_gives(struct proto_header header, int result, const char *word)
 {
-	char sentence[PROTO_PROBLEM] = "";
+	char sentence[PROBLEM_SIZE] = "";
 
-	CHECK(proto_check(&header, 200, sentence, sizeof(sentence)) == result, "%s", sentence);
+	CHECK(proto_check(&header, 200, sentence) == result, "%s", sentence);
 	CHECK(strstr(sentence, word), "\"%s\" is not in \"%s\"", word, sentence);
 }
 

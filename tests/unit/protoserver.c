@@ -16,7 +16,7 @@
 #include "harness.h"
 
 char server_path[PROTO_PATH];
-char problem[PROTO_PROBLEM];
+char problem[PROBLEM_SIZE];
 
 void server_path_init(void)
 {
@@ -87,12 +87,12 @@ static bool take_bytes(int connection, void *buffer, size_t size)
 struct proto_header take_request(int connection)
 {
 	struct proto_header header;
-	char body[PROTO_REQUEST_MAX], sentence[PROTO_PROBLEM];
+	char body[PROTO_REQUEST_MAX], sentence[PROBLEM_SIZE];
 	const struct proto_message *row;
 
 	if (!CHECK(take_bytes(connection, &header, sizeof(header))))
 		return (struct proto_header){ 0 };
-	CHECK(!proto_check(&header, PROTO_REQUEST_MAX, sentence, sizeof(sentence)), "%s", sentence);
+	CHECK(!proto_check(&header, PROTO_REQUEST_MAX, sentence), "%s", sentence);
 	CHECK(header.status == 0);
 	row = proto_message(header.type);
 	if (CHECK(row && header.length == sizeof(header) + row->request, "%u bytes", header.length))

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/problem.h"
 #include "proto/client.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -20,7 +21,7 @@ enum { SOME_ERRNO = 4242, LONG_MS = 20000 };
 /* Where the server of this process listens, and where its client calls. */
 extern char server_path[PROTO_PATH];
 /* The sentence of the last call that failed. */
-extern char problem[PROTO_PROBLEM];
+extern char problem[PROBLEM_SIZE];
 
 /* Chooses server_path, in a directory that every user may write to. To be called first. */
 void server_path_init(void);

@@ -7,7 +7,7 @@
 #include "policy/problem.h"
 #include "policy/when.h"
 
-static char problem[POLICY_PROBLEM];
+static char problem[PROBLEM_SIZE];
 static const struct policy_source source = { .file = "F", .line = 7, .problem = problem };
 
 static struct policy_when parsed(const char *text)

@@ -53,15 +53,15 @@ static struct bpf_program *hook_program(const struct accounting *object, const s
 	return hook_program_find(object, by_kprobe ? 'k' : 'f', hook, which);
 }
 
-static int object_open(const struct loader *loader, struct accounting **ret_object, char *problem,
-		       size_t size)
+static int object_open(const struct loader *loader, struct accounting **ret_object,
+		       char problem[PROBLEM_SIZE])
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options, .btf_custom_path = loader->options.probe.btf);
 	struct accounting *object = accounting__open_opts(&options);
 
 	if (!object)
-		return pins_fail(-errno, problem, size, "the programs cannot be read: %s",
-				 strerror(errno));
+		return problem_set(-errno, problem, "the programs cannot be read: %s",
+				   strerror(errno));
 	object->rodata->offsets = loader->probe.offsets;
 	pins_size(loader->directory, object->maps.objects,
 		  loader->options.tables  ? 2 * loader->options.tables :
@@ -76,7 +76,7 @@ static int object_open(const struct loader *loader, struct accounting **ret_obje
 
 /* ---- memory that is shared with the kernel */
 
-static int loader_head_fill(struct loader *loader, char *problem, size_t size)
+static int loader_head_fill(struct loader *loader, char problem[PROBLEM_SIZE])
 {
 	struct monitor_head *head = loader->head;
 	int vacant = pins_open(loader->directory, "vacant"), result = 0;
@@ -90,8 +90,7 @@ static int loader_head_fill(struct loader *loader, char *problem, size_t size)
 	/* The first row is nobody's, and always there. */
 	for (__u32 row = rows - 1; row > 0 && result == 0; row--)
 		if (bpf_map_update_elem(vacant, NULL, &row, BPF_ANY))
-			result = pins_fail(-errno, problem, size, "vacant rows: %s",
-					   strerror(errno));
+			result = problem_set(-errno, problem, "vacant rows: %s", strerror(errno));
 	if (vacant >= 0)
 		close(vacant);
 	if (result < 0)
@@ -109,7 +108,7 @@ static int loader_head_fill(struct loader *loader, char *problem, size_t size)
 	return 0;
 }
 
-int loader_memory_open(struct loader *loader, char *problem, size_t size)
+int loader_memory_open(struct loader *loader, char problem[PROBLEM_SIZE])
 {
 	if (!loader->head) {
 		loader->head = pins_memory(loader->directory, "head", sizeof(*loader->head));
@@ -117,15 +116,15 @@ int loader_memory_open(struct loader *loader, char *problem, size_t size)
 					   MONITOR_ROWS * sizeof(*loader->rows));
 	}
 	if (!loader->head || !loader->rows)
-		return pins_fail(-errno, problem, size, "the maps cannot be mapped: %s",
-				 strerror(errno));
-	return loader->head->magic ? 0 : loader_head_fill(loader, problem, size);
+		return problem_set(-errno, problem, "the maps cannot be mapped: %s",
+				   strerror(errno));
+	return loader->head->magic ? 0 : loader_head_fill(loader, problem);
 }
 
 /* ---- attaching */
 
 static int hook_attach(struct loader *loader, const struct accounting *object, unsigned hook,
-		       char *problem, size_t size)
+		       char problem[PROBLEM_SIZE])
 {
 	struct bpf_program *entry = hook_program(object, &loader->probe, hook, "_entry");
 	struct loader_attached *attached = &loader->hook[hook];
@@ -134,12 +133,11 @@ static int hook_attach(struct loader *loader, const struct accounting *object, u
 
 	snprintf(name, sizeof(name), "%s_entry", loader_hooks[hook].name);
 	if (entry)
-		result = pins_attach(loader->directory, entry, name, &attached->entry, problem,
-				     size);
+		result = pins_attach(loader->directory, entry, name, &attached->entry, problem);
 	if (result == 0)
 		result = pins_attach(loader->directory,
 				     hook_program(object, &loader->probe, hook, ""),
-				     loader_hooks[hook].name, &attached->link, problem, size);
+				     loader_hooks[hook].name, &attached->link, problem);
 	if (result < 0)
 		return result;
 	loader->address[hook] = loader->head->hook[hook] = loader->probe.hook[hook].address;
@@ -195,10 +193,10 @@ bool loader_keeps_object(const struct loader *loader)
 }
 
 int loader_object_load(const struct loader *loader, const struct loader_missing *missing,
-		       struct accounting **ret_object, char *problem, size_t size)
+		       struct accounting **ret_object, char problem[PROBLEM_SIZE])
 {
 	struct accounting *object = NULL;
-	int result = object_open(loader, &object, problem, size);
+	int result = object_open(loader, &object, problem);
 
 	if (result < 0)
 		return result;
@@ -214,7 +212,7 @@ int loader_object_load(const struct loader *loader, const struct loader_missing 
 	bpf_program__set_autoload(object->progs.seed, missing->lists);
 	bpf_program__set_autoload(object->progs.stale_list, missing->lists);
 	bpf_program__set_autoload(object->progs.stale_remove, missing->lists);
-	result = pins_load(object->obj, problem, size);
+	result = pins_load(object->obj, problem);
 	if (result < 0)
 		accounting__destroy(object);
 	else
@@ -223,21 +221,21 @@ int loader_object_load(const struct loader *loader, const struct loader_missing 
 }
 
 int loader_object_attach(struct loader *loader, const struct accounting *object,
-			 const struct loader_missing *missing, char *problem, size_t size)
+			 const struct loader_missing *missing, char problem[PROBLEM_SIZE])
 {
-	int result = loader_memory_open(loader, problem, size);
+	int result = loader_memory_open(loader, problem);
 
 	if (result == 0 && missing->exit) {
 		struct bpf_link *link;
 
 		result = pins_attach(loader->directory, object->progs.process_exit,
-				     LOADER_EXIT_LINK, &link, problem, size);
+				     LOADER_EXIT_LINK, &link, problem);
 	}
 	for (unsigned i = 0; i < MONITOR_HOOKS && result == 0; i++) {
 		if (missing->hook[i] || !loader->probe.hook[i].address)
 			hook_detach(loader, i); /* from a module that is gone */
 		if (missing->hook[i])
-			result = hook_attach(loader, object, i, problem, size);
+			result = hook_attach(loader, object, i, problem);
 	}
 	if (result == 0) {
 		observed_write(loader);
@@ -245,12 +243,12 @@ int loader_object_attach(struct loader *loader, const struct accounting *object,
 		loader->attached_ns = clock_boot_ns();
 	}
 	if (result == 0 && missing->lists)
-		result = pins_program(loader->directory, object->progs.stale_remove, problem, size);
+		result = pins_program(loader->directory, object->progs.stale_remove, problem);
 	if (result == 0 && missing->lists)
-		result = pins_iterator(loader->directory, object->progs.seed, NULL, problem, size);
+		result = pins_iterator(loader->directory, object->progs.seed, NULL, problem);
 	if (result == 0 && missing->lists)
 		result = pins_iterator(loader->directory, object->progs.stale_list,
-				       object->maps.objects, problem, size);
+				       object->maps.objects, problem);
 	if (result == 0 && missing->lists)
 		loader->listed = loader->probe.offsets;
 	return result;

@@ -43,7 +43,7 @@ static void loader_forget(struct loader *loader)
 
 /* Attaches what is there and not attached, where it is now, and lets go what is not there any
  * more; then counts what was missed. */
-static int loader_attach_missing(struct loader *loader, char *problem, size_t size)
+static int loader_attach_missing(struct loader *loader, char problem[PROBLEM_SIZE])
 {
 	struct loader_missing missing = { .exit = !loader_exit_holds(loader),
 					  .lists = loader->probe.iterates &&
@@ -59,19 +59,19 @@ static int loader_attach_missing(struct loader *loader, char *problem, size_t si
 		object = loader->object = NULL;
 	}
 	if (!object) {
-		result = loader_object_load(loader, &missing, &object, problem, size);
+		result = loader_object_load(loader, &missing, &object, problem);
 		loader->loaded = loader->probe.offsets;
 	}
 	if (result == 0)
-		result = loader_object_attach(loader, object, &missing, problem, size);
+		result = loader_object_attach(loader, object, &missing, problem);
 	if (loader_keeps_object(loader) && result == 0)
 		loader->object = object;
 	else if (object != loader->object)
 		accounting__destroy(object);
-	return result < 0 ? result : loader_catch_up(loader, problem, size);
+	return result < 0 ? result : loader_catch_up(loader, problem);
 }
 
-int loader_tend(struct loader *loader, char *problem, size_t size)
+int loader_tend(struct loader *loader, char problem[PROBLEM_SIZE])
 {
 	char path[PATH_MAX];
 	__u64 modules = probe_modules();
@@ -80,17 +80,17 @@ int loader_tend(struct loader *loader, char *problem, size_t size)
 
 	pins_path(loader->directory, "", "head", path);
 	if (access(path, F_OK))
-		return pins_fail(-ENOENT, problem, size, "%s: unloaded by somebody else",
-				 loader->directory);
+		return problem_set(-ENOENT, problem, "%s: unloaded by somebody else",
+				   loader->directory);
 	loader_beat(loader);
 	if (modules == loader->modules) {
 		/* After a failure it is tried again: counting and the guard must not end with it. */
 		if (loader_is_due(loader) && clock_boot_ns() >= loader->retry_ns &&
-		    loader_catch_up(loader, problem, size) < 0)
+		    loader_catch_up(loader, problem) < 0)
 			loader->retry_ns = clock_boot_ns() + CLOCK_SECOND_NS;
 		return 0;
 	}
-	result = probe_kernel(&loader->probe, &loader->options.probe, problem, size);
+	result = probe_kernel(&loader->probe, &loader->options.probe, problem);
 	if (result == -ENODEV) { /* the module is gone: it may come again */
 		memset(loader->probe.hook, 0, sizeof(loader->probe.hook));
 		result = 0;
@@ -99,7 +99,7 @@ int loader_tend(struct loader *loader, char *problem, size_t size)
 		loader->modules = modules;
 		lock = lockfile_take(LOCKFILE_CHANGE, LOCK_EX);
 		gone = access(path, F_OK);
-		result = gone ? -ENOENT : loader_attach_missing(loader, problem, size);
+		result = gone ? -ENOENT : loader_attach_missing(loader, problem);
 		if (lock >= 0)
 			close(lock);
 	}
@@ -124,10 +124,10 @@ static bool loader_is_left_complete(const struct loader *loader, const struct mo
 }
 
 /* What is loaded already is taken up as it is. */
-static int loader_take_up(struct loader *loader, char *problem, size_t size)
+static int loader_take_up(struct loader *loader, char problem[PROBLEM_SIZE])
 {
 	struct monitor_reader reader;
-	int result = monitor_reader_open(&reader, loader->directory, problem, size);
+	int result = monitor_reader_open(&reader, loader->directory, problem);
 
 	if (result == -ENOENT)
 		return 0;
@@ -135,9 +135,9 @@ static int loader_take_up(struct loader *loader, char *problem, size_t size)
 		return result;
 	if (loader->options.probe.mode != MONITOR_NONE &&
 	    loader->options.probe.mode != reader.head->mode)
-		result = pins_fail(-EBUSY, problem, size,
-				   "it is loaded by %s; take it out with: rdma_monitor --unload",
-				   monitor_mode_names[reader.head->mode]);
+		result = problem_set(-EBUSY, problem,
+				     "it is loaded by %s; take it out with: rdma_monitor --unload",
+				     monitor_mode_names[reader.head->mode]);
 	else if (loader_is_left_complete(loader, reader.head))
 		result = 1;
 	loader->taken_up = true;
@@ -148,12 +148,12 @@ static int loader_take_up(struct loader *loader, char *problem, size_t size)
 }
 
 /* By the best way, or by the next if the kernel does not take that after all. */
-static int loader_load(struct loader *loader, char *problem, size_t size)
+static int loader_load(struct loader *loader, char problem[PROBLEM_SIZE])
 {
 	bool free_choice = loader->options.probe.mode == MONITOR_NONE;
 
 	for (;;) {
-		int result = loader_attach_missing(loader, problem, size);
+		int result = loader_attach_missing(loader, problem);
 
 		if (result == 0)
 			return 0;
@@ -165,46 +165,46 @@ static int loader_load(struct loader *loader, char *problem, size_t size)
 		loader->probe.mode++;
 		if (loader->probe.mode == MONITOR_NETLINK)
 			return 0;
-		result = pins_directory_make(loader->directory, problem, size);
+		result = pins_directory_make(loader->directory, problem);
 		if (result < 0)
 			return result;
 	}
 }
 
-static int loader_start(struct loader *loader, char *problem, size_t size)
+static int loader_start(struct loader *loader, char problem[PROBLEM_SIZE])
 {
 	int result;
 
 	loader->modules = probe_modules();
-	result = loader_take_up(loader, problem, size);
+	result = loader_take_up(loader, problem);
 	if (result < 0)
 		return result;
 	if (result > 0) {
 		loader->probe.mode = loader->options.probe.mode;
-		return loader_memory_open(loader, problem, size);
+		return loader_memory_open(loader, problem);
 	}
-	result = probe_kernel(&loader->probe, &loader->options.probe, problem, size);
+	result = probe_kernel(&loader->probe, &loader->options.probe, problem);
 	if (result < 0 || loader->probe.mode == MONITOR_NETLINK)
 		return result;
-	result = pins_directory_make(loader->directory, problem, size);
+	result = pins_directory_make(loader->directory, problem);
 	if (result == 0)
-		result = loader->taken_up ? loader_attach_missing(loader, problem, size) :
-					    loader_load(loader, problem, size);
+		result = loader->taken_up ? loader_attach_missing(loader, problem) :
+					    loader_load(loader, problem);
 	loader->options.probe.mode = loader->probe.mode; /* what is loaded stays of one kind */
 	return result;
 }
 
-int loader_open(struct loader **ret_loader, const struct loader_options *options, char *problem,
-		size_t size)
+int loader_open(struct loader **ret_loader, const struct loader_options *options,
+		char problem[PROBLEM_SIZE])
 {
 	struct loader *loader = calloc(1, sizeof(*loader));
 	int result;
 
 	if (!loader)
-		return pins_fail(-ENOMEM, problem, size, "no memory");
+		return problem_set(-ENOMEM, problem, "no memory");
 	loader->options = *options;
 	snprintf(loader->directory, sizeof(loader->directory), "%s", options->directory);
-	result = loader_start(loader, problem, size);
+	result = loader_start(loader, problem);
 	if (result < 0)
 		loader_close(loader);
 	else

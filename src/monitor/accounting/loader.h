@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/problem.h"
 #include "monitor/kernel/probe.h"
 
 struct loader;
@@ -23,15 +24,15 @@ struct loader_options {
 };
 
 /* Loads the accounting, or takes up what another left. 0, or -errno with a sentence. */
-int loader_open(struct loader **ret_loader, const struct loader_options *options, char *problem,
-		size_t size);
+int loader_open(struct loader **ret_loader, const struct loader_options *options,
+		char problem[PROBLEM_SIZE]);
 
 /* What it stands on. */
 const struct probe *loader_probe(const struct loader *loader);
 
 /* To be called a few times a second: attaches to modules that came (again). -ENOENT when
  * somebody unloaded everything. */
-int loader_tend(struct loader *loader, char *problem, size_t size);
+int loader_tend(struct loader *loader, char problem[PROBLEM_SIZE]);
 
 /* Others have attached programs to the same functions: calls that were missed then are looked
  * for. */

@@ -8,6 +8,7 @@
 
 #include <limits.h>
 
+#include "base/problem.h"
 #include "monitor/accounting/loader.h"
 
 #define LOADER_EXIT_LINK "process_exit"
@@ -52,13 +53,13 @@ struct loader_missing {
 };
 
 /* The maps as memory, filled in where they were just made. */
-int loader_memory_open(struct loader *loader, char *problem, size_t size);
+int loader_memory_open(struct loader *loader, char problem[PROBLEM_SIZE]);
 
 /* Loads the programs that are missing; attaches them, and lets go what is not there any more. */
 int loader_object_load(const struct loader *loader, const struct loader_missing *missing,
-		       struct accounting **ret_object, char *problem, size_t size);
+		       struct accounting **ret_object, char problem[PROBLEM_SIZE]);
 int loader_object_attach(struct loader *loader, const struct accounting *object,
-			 const struct loader_missing *missing, char *problem, size_t size);
+			 const struct loader_missing *missing, char problem[PROBLEM_SIZE]);
 
 /* Whether programs may be attached again later, without being loaded again. */
 bool loader_keeps_object(const struct loader *loader);
@@ -80,6 +81,6 @@ __u64 loader_misses(const struct loader *loader);
 
 /* Whether something may have been missed; looks for it, and puts it right. */
 bool loader_is_due(const struct loader *loader);
-int loader_catch_up(struct loader *loader, char *problem, size_t size);
+int loader_catch_up(struct loader *loader, char problem[PROBLEM_SIZE]);
 
 #endif

@@ -38,7 +38,7 @@ static void cursors_clear(const struct loader *loader)
 		close(cursors);
 }
 
-static int seed_all(struct loader *loader, char *problem, size_t size)
+static int seed_all(struct loader *loader, char problem[PROBLEM_SIZE])
 {
 	cursors_clear(loader);
 	for (unsigned pass = 0; pass < SEED_PASSES; pass++) {
@@ -48,13 +48,13 @@ static int seed_all(struct loader *loader, char *problem, size_t size)
 		__atomic_store_n(&loader->head->seed_unfinished, 0, __ATOMIC_SEQ_CST);
 		result = pins_iterate(loader->directory, "seed", sizeof(__u64), NULL, NULL);
 		if (result < 0)
-			return pins_fail(result, problem, size,
-					 "listing existing objects failed: %s", strerror(-result));
+			return problem_set(result, problem, "listing existing objects failed: %s",
+					   strerror(-result));
 		if (!__atomic_load_n(&loader->head->seed_unfinished, __ATOMIC_SEQ_CST))
 			return 0;
 	}
-	return pins_fail(-EOVERFLOW, problem, size,
-			 "gave up listing existing objects after %u passes", SEED_PASSES);
+	return problem_set(-EOVERFLOW, problem, "gave up listing existing objects after %u passes",
+			   SEED_PASSES);
 }
 
 struct stale {
@@ -105,23 +105,23 @@ static void rows_vacate(struct loader *loader, int owners, int vacant)
 }
 
 /* Finds what was missed, and removes what is there no more. */
-static int loader_reconcile(struct loader *loader, char *problem, size_t size)
+static int loader_reconcile(struct loader *loader, char problem[PROBLEM_SIZE])
 {
 	int owners = pins_open(loader->directory, "owners"),
 	    vacant = pins_open(loader->directory, "vacant");
 	struct stale stale = { .program = pins_open(loader->directory, "stale_remove") };
-	int result = seed_all(loader, problem, size);
+	int result = seed_all(loader, problem);
 
 	if (result == 0 && (stale.program < 0 || owners < 0 || vacant < 0))
-		result = pins_fail(-ENOENT, problem, size,
-				   "%s: a map or a program of the accounting is missing",
-				   loader->directory);
+		result = problem_set(-ENOENT, problem,
+				     "%s: a map or a program of the accounting is missing",
+				     loader->directory);
 	if (result == 0) {
 		pins_iterate_twice(loader->directory, "stale_list", sizeof(__u64), stale_remove_one,
 				   &stale);
 		/* Another object may be where one of them was. */
 		if (stale.removed)
-			result = seed_all(loader, problem, size);
+			result = seed_all(loader, problem);
 	}
 	if (result == 0) {
 		rows_vacate(loader, owners, vacant);
@@ -188,14 +188,14 @@ bool loader_is_due(const struct loader *loader)
 }
 
 /* What is missed while we look is for the next time. */
-int loader_catch_up(struct loader *loader, char *problem, size_t size)
+int loader_catch_up(struct loader *loader, char problem[PROBLEM_SIZE])
 {
 	__u64 missed = loader_misses(loader), before = loader_activity(loader);
 	int result = 0;
 
 	/* Where nothing can be listed, what was there before stays unknown. */
 	if (loader_lists_hold(loader))
-		result = loader_reconcile(loader, problem, size);
+		result = loader_reconcile(loader, problem);
 	if (result < 0)
 		return result;
 	loader->head->misses = missed;

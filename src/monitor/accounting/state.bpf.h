@@ -6,6 +6,7 @@
 #ifndef MONITOR_ACCOUNTING_STATE_BPF_H
 #define MONITOR_ACCOUNTING_STATE_BPF_H
 
+#include "monitor/kernel/object_map.bpf.h"
 #include "monitor/kernel/uobject.bpf.h"
 
 struct row_key {
@@ -44,14 +45,6 @@ struct {
 	__uint(max_entries, MONITOR_ROWS);
 	__uint(value_size, sizeof(__u32));
 } vacant SEC(".maps");
-
-/* By address. The loader sets size and flags. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, __u64);
-	__type(value, struct monitor_object);
-} objects SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

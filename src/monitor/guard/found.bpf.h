@@ -7,13 +7,7 @@
 #define MONITOR_GUARD_FOUND_BPF_H
 
 #include "monitor/guard/counts.bpf.h"
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, __u64);
-	__type(value, struct monitor_object);
-} objects SEC(".maps");
+#include "monitor/kernel/object_map.bpf.h"
 
 /* So much of what floats is this object's: that is counted already. */
 static __always_inline __u64 found_settle(__s64 *sought, __u64 amount)

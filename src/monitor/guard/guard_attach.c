@@ -7,12 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/security_modules.h"
 #include "monitor/guard/guard_loader_parts.h"
 #include "monitor/kernel/pins.h"
 
 #include "monitor/guard/guard.skel.h"
-
-enum { NAMES = 512 }; /* bytes, of security modules */
 
 /* In the order of attaching: ends before beginnings, and what refuses last. */
 static const struct part {
@@ -41,33 +40,22 @@ static const struct part {
 };
 enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
 
-/* The security modules in force, "a,b,c". */
-static int security_modules(char *ret_names, size_t size)
+/* Attached where it is not in force, a program is simply never asked. */
+static int security_check(char problem[PROBLEM_SIZE])
 {
-	int fd = probe_file("securityfs", "/sys/kernel/security", "lsm");
-	ssize_t length = fd < 0 ? -1 : read(fd, ret_names, size - 1);
+	int fd = probe_file("securityfs", SECURITY_MODULES_MOUNT, SECURITY_MODULES_NAME);
+	char modules[512], boot[SECURITY_MODULES_BOOT];
+	ssize_t length = fd < 0 ? -1 : read(fd, modules, sizeof(modules) - 1);
 
 	if (fd >= 0)
 		close(fd);
-	ret_names[length > 0 ? length : 0] = '\0';
-	ret_names[strcspn(ret_names, "\n")] = '\0';
-	return length > 0 ? 0 : -ENOENT;
-}
-
-/* Attached where it is not in force, a program is simply never asked. */
-static int security_check(char *problem, size_t size)
-{
-	char names[NAMES], *rest = names, *name;
-
-	if (security_modules(names, sizeof(names)) < 0)
-		return pins_fail(-ENOTSUP, problem, size,
-				 "this kernel does not say which security modules are in force");
-	snprintf(problem, size, "BPF LSM is not in force; boot with lsm=%.150s%sbpf", names,
-		 names[0] ? "," : "");
-	while ((name = strsep(&rest, ",")))
-		if (!strcmp(name, "bpf"))
-			return 0;
-	return -ENOTSUP;
+	if (length <= 0)
+		return problem_set(-ENOTSUP, problem,
+				   "this kernel does not say which security modules are in force");
+	modules[length] = '\0';
+	if (security_modules_have_bpf(modules, boot))
+		return 0;
+	return problem_set(-ENOTSUP, problem, "BPF LSM is not in force; boot with %s", boot);
 }
 
 /* ---- attaching */
@@ -99,7 +87,7 @@ static bool part_is_attached(const struct guard_loader *loader, const struct par
 
 /* Loads and attaches what these ways need and is not there yet. */
 static int programs_attach(struct guard_loader *loader, struct guard *object,
-			   const struct probe *probe, __u32 ways, char *problem, size_t size)
+			   const struct probe *probe, __u32 ways, char problem[PROBLEM_SIZE])
 {
 	const struct {
 		struct bpf_program *program;
@@ -125,10 +113,10 @@ static int programs_attach(struct guard_loader *loader, struct guard *object,
 	}
 	for (unsigned i = 0; i < ITERATORS; i++)
 		bpf_program__set_autoload(iterators[i].program, true);
-	result = pins_load(object->obj, problem, size);
+	result = pins_load(object->obj, problem);
 	for (unsigned i = 0; i < ITERATORS && result == 0; i++)
 		result = pins_iterator(loader->directory, iterators[i].program, iterators[i].map,
-				       problem, size);
+				       problem);
 	for (unsigned i = 0; i < PARTS && result == 0; i++) {
 		struct bpf_link *link = NULL;
 
@@ -137,11 +125,11 @@ static int programs_attach(struct guard_loader *loader, struct guard *object,
 		result =
 			pins_attach(loader->directory,
 				    bpf_object__find_program_by_name(object->obj, parts[i].program),
-				    parts[i].program, &link, problem, size);
+				    parts[i].program, &link, problem);
 		if (link) {
 			bpf_link__destroy(link);
-			result = pins_fail(-ENOTSUP, problem, size, "%s cannot be pinned",
-					   parts[i].program);
+			result = problem_set(-ENOTSUP, problem, "%s cannot be pinned",
+					     parts[i].program);
 		}
 	}
 	return result;
@@ -156,28 +144,27 @@ void guard_detach(struct guard_loader *loader, __u32 ways)
 }
 
 int guard_attach(struct guard_loader *loader, const struct probe_options *options, __u32 ways,
-		 char *problem, size_t size)
+		 char problem[PROBLEM_SIZE])
 {
 	struct guard *object = NULL;
 	struct probe probe = { 0 };
-	int result = security_check(problem, size);
+	int result = security_check(problem);
 
 	if (result == 0)
-		result = probe_kernel(&probe, options, problem, size);
+		result = probe_kernel(&probe, options, problem);
 	if (result == 0 && probe.mode != MONITOR_FENTRY)
-		result = pins_fail(-ENOTSUP, problem, size, "it needs fentry, but %s",
-				   probe.shortfall);
+		result = problem_set(-ENOTSUP, problem, "it needs fentry, but %s", probe.shortfall);
 	if (result == 0 && !probe.offsets.command_bundle)
-		result = pins_fail(-ENOTSUP, problem, size,
-				   "nobody describes this kernel's struct bundle_priv");
+		result = problem_set(-ENOTSUP, problem,
+				     "nobody describes this kernel's struct bundle_priv");
 	if (result == 0)
-		result = guard_loader_object_open(loader, &object, problem, size);
+		result = guard_loader_object_open(loader, &object, problem);
 	if (result < 0)
 		return result;
 	object->rodata->offsets = probe.offsets;
 	object->rodata->uverbs_fops[0] = probe.uverbs_fops[0].address;
 	object->rodata->uverbs_fops[1] = probe.uverbs_fops[1].address;
-	result = programs_attach(loader, object, &probe, ways, problem, size);
+	result = programs_attach(loader, object, &probe, ways, problem);
 	guard__destroy(object);
 	return result;
 }

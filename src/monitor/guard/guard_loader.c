@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "monitor/guard/guard_loader_parts.h"
+#include "monitor/guard/guard_maps.h"
 #include "monitor/kernel/pins.h"
 #include "monitor/kernel/uverbs.h"
 
@@ -52,16 +53,16 @@ static void tables_size(struct guard_loader *loader, struct guard *object)
 		loader->most[i] = pins_size(loader->directory, tables[i], wanted[i]);
 }
 
-int guard_loader_object_open(struct guard_loader *loader, struct guard **ret_object, char *problem,
-			     size_t size)
+int guard_loader_object_open(struct guard_loader *loader, struct guard **ret_object,
+			     char problem[PROBLEM_SIZE])
 {
 	const char *directory = loader->directory;
 	static const char *const shared[] = { "objects" };
 	struct guard *object = guard__open();
 
 	if (!object)
-		return pins_fail(-errno, problem, size, "the guard's programs cannot be read: %s",
-				 strerror(errno));
+		return problem_set(-errno, problem, "the guard's programs cannot be read: %s",
+				   strerror(errno));
 	pins_object(directory, object->obj);
 	tables_size(loader, object);
 	/* The accounting's maps are as large as its loader made them. */
@@ -75,34 +76,34 @@ int guard_loader_object_open(struct guard_loader *loader, struct guard **ret_obj
 			close(fd);
 		if (result < 0) {
 			guard__destroy(object);
-			return pins_fail(result, problem, size, "%s/%s: %s", directory, shared[i],
-					 strerror(-result));
+			return problem_set(result, problem, "%s/%s: %s", directory, shared[i],
+					   strerror(-result));
 		}
 	}
 	*ret_object = object;
 	return 0;
 }
 
-static int maps_make(struct guard_loader *loader, char *problem, size_t size)
+static int maps_make(struct guard_loader *loader, char problem[PROBLEM_SIZE])
 {
 	struct guard *object = NULL;
-	int result = guard_loader_object_open(loader, &object, problem, size);
+	int result = guard_loader_object_open(loader, &object, problem);
 
 	if (result < 0)
 		return result;
-	result = pins_load(object->obj, problem, size);
+	result = pins_load(object->obj, problem);
 	guard__destroy(object);
 	return result;
 }
 
-static int guard_head_fill(struct guard_loader *loader, char *problem, size_t size)
+static int guard_head_fill(struct guard_loader *loader, char problem[PROBLEM_SIZE])
 {
 	struct guard_head *head = loader->head;
 	struct guard_limits *limits =
 		pins_memory(loader->directory, "guard_limits", GUARD_TENANTS * sizeof(*limits));
 
 	if (!limits)
-		return pins_fail(-errno, problem, size, "the guard's limits: %s", strerror(errno));
+		return problem_set(-errno, problem, "the guard's limits: %s", strerror(errno));
 	for (unsigned slot = 0; slot < GUARD_TENANTS; slot++)
 		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
 			limits[slot].limit[kind] = UNLIMITED;
@@ -117,7 +118,7 @@ static int guard_head_fill(struct guard_loader *loader, char *problem, size_t si
 	return 0;
 }
 
-static int guard_memory_open(struct guard_loader *loader, char *problem, size_t size)
+static int guard_memory_open(struct guard_loader *loader, char problem[PROBLEM_SIZE])
 {
 	loader->head = pins_memory(loader->directory, "guard_head", sizeof(*loader->head));
 	loader->counts = pins_memory(loader->directory, "guard_counts",
@@ -129,28 +130,27 @@ static int guard_memory_open(struct guard_loader *loader, char *problem, size_t 
 		pins_memory(loader->directory, "rows", MONITOR_ROWS * sizeof(*loader->owners));
 	if (!loader->head || !loader->counts || !loader->rules || !loader->monitor ||
 	    !loader->owners)
-		return pins_fail(-errno, problem, size, "the guard's maps cannot be mapped: %s",
-				 strerror(errno));
-	if (!loader->head->magic)
-		return guard_head_fill(loader, problem, size);
-	if (loader->head->version != GUARD_VERSION || loader->head->kinds != kinds_signature())
-		return pins_fail(-EPROTO, problem, size, "the guard is of another version");
-	return 0;
+		return problem_set(-errno, problem, "the guard's maps cannot be mapped: %s",
+				   strerror(errno));
+	return loader->head->magic ? 0 : guard_head_fill(loader, problem);
 }
 
 int guard_loader_open(struct guard_loader **ret_loader, const char *directory, unsigned places,
-		      char *problem, size_t size)
+		      char problem[PROBLEM_SIZE])
 {
 	struct guard_loader *loader = calloc(1, sizeof(*loader));
 	int result;
 
 	if (!loader)
-		return pins_fail(-ENOMEM, problem, size, "no memory");
+		return problem_set(-ENOMEM, problem, "no memory");
 	snprintf(loader->directory, sizeof(loader->directory), "%s", directory);
 	loader->places = places;
-	result = maps_make(loader, problem, size);
+	/* Before maps of another layout are taken up. */
+	result = monitor_guard_check(directory, problem);
 	if (result == 0)
-		result = guard_memory_open(loader, problem, size);
+		result = maps_make(loader, problem);
+	if (result == 0)
+		result = guard_memory_open(loader, problem);
 	if (result < 0)
 		guard_loader_close(loader);
 	else
@@ -192,7 +192,7 @@ static bool ways_match(struct guard_loader *loader, const struct probe_options *
 		       bool wanted)
 {
 	struct guard_head *head = loader->head;
-	char problem[GUARD_PROBLEM] = "";
+	char problem[PROBLEM_SIZE];
 
 	if (head->ways & way && !wanted) {
 		head->ways &= ~way;
@@ -201,11 +201,11 @@ static bool ways_match(struct guard_loader *loader, const struct probe_options *
 	}
 	if (!wanted || head->ways & way || loader->tried & way)
 		return false;
-	if (guard_attach(loader, options, way, problem, sizeof(problem)) < 0) {
+	if (guard_attach(loader, options, way, problem) < 0) {
 		guard_detach(loader, way);
 		loader->tried |= way;
 		loader->patience = PATIENCE;
-		memcpy(head->problem, problem, sizeof(problem));
+		snprintf(head->problem, sizeof(head->problem), "%.255s", problem);
 		return true;
 	}
 	head->ways |= way;

@@ -10,13 +10,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/problem.h"
 #include "monitor/kernel/probe.h"
 
 struct guard_loader;
 
 /* Makes the guard's maps, with so many places in each table, or takes up those that are there. */
 int guard_loader_open(struct guard_loader **ret_loader, const char *directory, unsigned places,
-		      char *problem, size_t size);
+		      char problem[PROBLEM_SIZE]);
 
 /* A few times a second: does what the collector wants by now. `options` is what the accounting
  * stands on. What fails is said in the guard's head, for the collector. True if programs were

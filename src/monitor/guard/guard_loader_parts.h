@@ -9,6 +9,7 @@
 
 #include <limits.h>
 
+#include "base/problem.h"
 #include "monitor/guard/guard_loader.h"
 #include "monitor/guard/guard_rows.h"
 #include "monitor/reader/rows.h"
@@ -36,15 +37,15 @@ struct guard_loader {
 /* ---- guard_loader.c */
 
 /* The programs and maps, opened for a change; none of the programs is to be loaded yet. */
-int guard_loader_object_open(struct guard_loader *loader, struct guard **ret_object, char *problem,
-			     size_t size);
+int guard_loader_object_open(struct guard_loader *loader, struct guard **ret_object,
+			     char problem[PROBLEM_SIZE]);
 
 /* ---- guard_attach.c */
 
 /* Loads and attaches what ways into the kernel need, if this kernel has all of it; and the
  * contrary. */
 int guard_attach(struct guard_loader *loader, const struct probe_options *options, __u32 ways,
-		 char *problem, size_t size);
+		 char problem[PROBLEM_SIZE]);
 void guard_detach(struct guard_loader *loader, __u32 ways);
 
 /* Calls that the programs missed, as far as the kernel counts them. */

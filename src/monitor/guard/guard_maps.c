@@ -3,22 +3,19 @@
 #include "monitor/guard/guard_maps.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <linux/bpf.h>
-#include <linux/magic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "monitor/reader/pinned_map.h"
 
 #define CGROUPS_NAME "guard_tenants"
 #define TENDED_NS 10000000000ull /* the loader comes five times a second */
@@ -46,74 +43,14 @@ static void **map_memory(struct monitor_guard *guard, unsigned map)
 	return (void **)((char *)guard + mapped[map].offset);
 }
 
-static int bpf_call(int command, union bpf_attr *attr)
-{
-	int result = (int)syscall(SYS_bpf, command, attr, sizeof(*attr));
-
-	return result < 0 ? -errno : result;
-}
-
 /* ---- opening */
-
-/* A pinned map, or a file of the same layout. */
-static int guard_map_open(const char *path, bool *ret_is_map)
-{
-	union bpf_attr attr;
-	struct statfs where;
-	int fd;
-
-	if (statfs(path, &where))
-		return -errno;
-	*ret_is_map = where.f_type == BPF_FS_MAGIC;
-	if (*ret_is_map) {
-		memset(&attr, 0, sizeof(attr)); /* all of it: the kernel looks */
-		attr.pathname = (__u64)(uintptr_t)path;
-		return bpf_call(BPF_OBJ_GET, &attr);
-	}
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
-static bool map_is_whole(const struct stat *file, bool is_map, size_t bytes)
-{
-	return is_map || (size_t)file->st_size >= bytes;
-}
-
-/* A shorter file would be SIGBUS; a map says its own size when it is mapped. */
-static int memory_map(const char *path, size_t bytes, int protection, void **ret_memory,
-		      ino_t *ret_inode)
-{
-	struct stat file;
-	void *memory = MAP_FAILED;
-	bool is_map = false;
-	int result, fd;
-
-	/* Before it is opened: what takes its place meanwhile is noticed then. */
-	if (stat(path, &file))
-		return -errno;
-	fd = guard_map_open(path, &is_map);
-	if (fd < 0)
-		return fd;
-	if (map_is_whole(&file, is_map, bytes))
-		memory = mmap(NULL, bytes, protection, MAP_SHARED, fd, 0);
-	else
-		errno = EPROTO;
-	result = memory == MAP_FAILED ? -errno : 0;
-	close(fd);
-	if (result == 0) {
-		*ret_memory = memory;
-		*ret_inode = file.st_ino;
-	}
-	return result;
-}
 
 static int cgroups_open(struct monitor_guard *guard, const char *path)
 {
 	size_t bytes = GUARD_CGROUPS * sizeof(struct guard_cgroup);
 	void *memory = NULL;
-	ino_t inode;
 	bool is_map = false;
-	int result, fd = guard_map_open(path, &is_map);
+	int result, fd = pinned_map_open(path, PROT_READ | PROT_WRITE, &is_map);
 
 	if (fd < 0)
 		return fd;
@@ -122,32 +59,48 @@ static int cgroups_open(struct monitor_guard *guard, const char *path)
 		return 0;
 	}
 	close(fd);
-	result = memory_map(path, bytes, PROT_READ | PROT_WRITE, &memory, &inode);
+	result = pinned_map_memory(path, bytes, PROT_READ | PROT_WRITE, &memory, NULL);
 	guard->file = memory;
 	return result;
 }
 
 /* 0, or -errno with a sentence, for a head that was mapped. */
-static int head_check(const struct guard_head *head, const char *directory, char *problem,
-		      size_t size)
+static int head_check(const struct guard_head *head, const char *directory,
+		      char problem[PROBLEM_SIZE])
 {
-	if (!__atomic_load_n(&head->magic, __ATOMIC_ACQUIRE)) {
-		snprintf(problem, size, "%s: the guard is just being loaded", directory);
-		return -ENOENT;
-	}
+	if (!__atomic_load_n(&head->magic, __ATOMIC_ACQUIRE))
+		return problem_set(-ENOENT, problem, "%s: the guard is just being loaded",
+				   directory);
 	if (head->magic != GUARD_MAGIC || head->version != GUARD_VERSION ||
-	    head->tenants != GUARD_TENANTS || head->kinds != kinds_signature()) {
-		snprintf(problem, size,
-			 "%s: the guard is of another version of rdma_monitor (layout %u, this is "
-			 "%u)",
-			 directory, head->version, GUARD_VERSION);
-		return -EPROTO;
-	}
+	    head->tenants != GUARD_TENANTS || head->kinds != kinds_signature())
+		return problem_set(
+			-EPROTO, problem,
+			"%s: the guard is of another version of rdma_monitor (layout %u, this is "
+			"%u%s); take it out with: rdma_monitor --unload",
+			directory, head->version, GUARD_VERSION,
+			head->version == GUARD_VERSION ? ", other kinds or sizes" : "");
 	return 0;
 }
 
-int monitor_guard_open(struct monitor_guard *ret_guard, const char *directory, char *problem,
-		       size_t size)
+int monitor_guard_check(const char *directory, char problem[PROBLEM_SIZE])
+{
+	char path[PATH_MAX];
+	void *memory = NULL;
+	int result;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, mapped[0].name);
+	result = pinned_map_memory(path, mapped[0].bytes, PROT_READ, &memory, NULL);
+	if (result == 0) {
+		result = head_check(memory, directory, problem);
+		munmap(memory, mapped[0].bytes);
+	} else if (result != -ENOENT) {
+		problem_set(result, problem, "%s: %s", path, strerror(-result));
+	}
+	return result == -ENOENT ? 0 : result;
+}
+
+int monitor_guard_open(struct monitor_guard *ret_guard, const char *directory,
+		       char problem[PROBLEM_SIZE])
 {
 	struct monitor_guard guard = { .map = -1 };
 	char path[PATH_MAX];
@@ -155,20 +108,20 @@ int monitor_guard_open(struct monitor_guard *ret_guard, const char *directory, c
 
 	for (unsigned i = 0; i < GUARD_MAPPED && result == 0; i++) {
 		snprintf(path, sizeof(path), "%s/%s", directory, mapped[i].name);
-		result = memory_map(path, mapped[i].bytes, mapped[i].protection,
-				    map_memory(&guard, i), &guard.inode[i]);
+		result = pinned_map_memory(path, mapped[i].bytes, mapped[i].protection,
+					   map_memory(&guard, i), &guard.inode[i]);
 		if (result < 0)
-			snprintf(problem, size,
-				 result == -ENOENT ? "%s: there is no guard" : "%s/%s: %s",
-				 directory, mapped[i].name, strerror(-result));
+			problem_set(result, problem,
+				    result == -ENOENT ? "%s: there is no guard" : "%s/%s: %s",
+				    directory, mapped[i].name, strerror(-result));
 		else if (i == 0)
-			result = head_check(guard.head, directory, problem, size);
+			result = head_check(guard.head, directory, problem);
 	}
 	if (result == 0) {
 		snprintf(path, sizeof(path), "%s/%s", directory, CGROUPS_NAME);
 		result = cgroups_open(&guard, path);
 		if (result < 0)
-			snprintf(problem, size, "%s: %s", path, strerror(-result));
+			problem_set(result, problem, "%s: %s", path, strerror(-result));
 	}
 	if (result < 0)
 		monitor_guard_close(&guard);
@@ -198,7 +151,7 @@ bool monitor_guard_is_current(const struct monitor_guard *guard, const char *dir
 	for (unsigned i = 0; i < GUARD_MAPPED; i++) {
 		snprintf(path, sizeof(path), "%s/%s", directory, mapped[i].name);
 		if (stat(path, &file) || file.st_ino != guard->inode[i] ||
-		    !map_is_whole(&file, guard->map >= 0, mapped[i].bytes))
+		    !pinned_map_is_whole(&file, guard->map >= 0, mapped[i].bytes))
 			return false;
 	}
 	return true;
@@ -227,7 +180,7 @@ static int map_cgroups(const struct monitor_guard *guard, struct guard_cgroup *r
 		attr.map_fd = (__u32)guard->map;
 		attr.key = count ? (__u64)(uintptr_t)&before : 0;
 		attr.next_key = (__u64)(uintptr_t)&next;
-		result = bpf_call(BPF_MAP_GET_NEXT_KEY, &attr);
+		result = pinned_map_call(BPF_MAP_GET_NEXT_KEY, &attr);
 		if (result < 0)
 			return result == -ENOENT ? count : result;
 		before = ret_cgroups[count].cgroup = next;
@@ -235,7 +188,7 @@ static int map_cgroups(const struct monitor_guard *guard, struct guard_cgroup *r
 		attr.map_fd = (__u32)guard->map;
 		attr.key = (__u64)(uintptr_t)&next;
 		attr.value = (__u64)(uintptr_t)&ret_cgroups[count].slot;
-		result = bpf_call(BPF_MAP_LOOKUP_ELEM, &attr);
+		result = pinned_map_call(BPF_MAP_LOOKUP_ELEM, &attr);
 		if (result < 0)
 			return result;
 		count++;
@@ -291,7 +244,7 @@ int monitor_guard_cgroup_set(const struct monitor_guard *guard, __u64 cgroup, __
 	attr.key = (__u64)(uintptr_t)&cgroup;
 	attr.value = (__u64)(uintptr_t)&slot;
 	attr.flags = BPF_ANY;
-	return bpf_call(BPF_MAP_UPDATE_ELEM, &attr);
+	return pinned_map_call(BPF_MAP_UPDATE_ELEM, &attr);
 }
 
 int monitor_guard_cgroup_clear(const struct monitor_guard *guard, __u64 cgroup)
@@ -309,7 +262,7 @@ int monitor_guard_cgroup_clear(const struct monitor_guard *guard, __u64 cgroup)
 	memset(&attr, 0, sizeof(attr));
 	attr.map_fd = (__u32)guard->map;
 	attr.key = (__u64)(uintptr_t)&cgroup;
-	return bpf_call(BPF_MAP_DELETE_ELEM, &attr);
+	return pinned_map_call(BPF_MAP_DELETE_ELEM, &attr);
 }
 
 void monitor_guard_cgroups_changed(const struct monitor_guard *guard)

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "base/problem.h"
 #include "monitor/guard/guard_rows.h"
 #include "monitor/guard/guard_rules.h"
 
@@ -40,9 +41,13 @@ struct monitor_guard {
  * Opens the guard of a directory. 0, or -errno with a sentence: -ENOENT when there is none,
  * -EPROTO when it is of another version.
  */
-int monitor_guard_open(struct monitor_guard *ret_guard, const char *directory, char *problem,
-		       size_t size);
+int monitor_guard_open(struct monitor_guard *ret_guard, const char *directory,
+		       char problem[PROBLEM_SIZE]);
 void monitor_guard_close(struct monitor_guard *guard);
+
+/* Whether this version can take up the guard of a directory: 0 also where there is none, or
+ * -errno with a sentence. */
+int monitor_guard_check(const char *directory, char problem[PROBLEM_SIZE]);
 
 /* Whether what was opened is still what the directory holds. */
 bool monitor_guard_is_current(const struct monitor_guard *guard, const char *directory);

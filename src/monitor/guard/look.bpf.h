@@ -151,30 +151,18 @@ static __always_inline int look_message_of_call(__u64 *ret_message)
 	enum { WRITE = 1, WRITEV = 20, WRITE_32 = 4, WRITEV_32 = 146 };
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	__u64 call = regs->orig_rax, buffer = regs->rsi, count = regs->rdx, base = 0;
-	__u32 base32 = 0;
+	int narrow = task->thread_info.status & TS_COMPAT;
+	__u64 call = regs->orig_rax, buffer = narrow ? (__u32)regs->rcx : regs->rsi, base = 0;
+	__u64 count = narrow ? (__u32)regs->rdx : regs->rdx;
 
-	if (task->thread_info.status & TS_COMPAT) {
-		buffer = (__u32)regs->rcx;
-		count = (__u32)regs->rdx;
-		if (call == WRITE_32) {
-			*ret_message = buffer;
-			return 0;
-		}
-		if (call != WRITEV_32 || count != 1)
-			return -EOPNOTSUPP;
-		if (bpf_probe_read_user(&base32, sizeof(base32), (const void *)buffer))
-			return -EFAULT;
-		*ret_message = base32;
-		return 0;
-	}
-	if (call == WRITE) {
+	if (call == (narrow ? WRITE_32 : WRITE)) {
 		*ret_message = buffer;
 		return 0;
 	}
-	if (call != WRITEV || count != 1)
+	if (call != (narrow ? WRITEV_32 : WRITEV) || count != 1)
 		return -EOPNOTSUPP;
-	if (bpf_probe_read_user(&base, sizeof(base), (const void *)buffer))
+	/* An address of 32 bits is the lower half of the word. */
+	if (bpf_probe_read_user(&base, narrow ? sizeof(__u32) : sizeof(base), (const void *)buffer))
 		return -EFAULT;
 	*ret_message = base;
 	return 0;

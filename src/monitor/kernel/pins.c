@@ -28,16 +28,6 @@ enum {
 	PLACE_MEMORY = 8192, /* of the machine, for each place in between */
 };
 
-int pins_fail(int error, char *problem, size_t size, const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(problem, size, format, arguments);
-	va_end(arguments);
-	return error;
-}
-
 /* ---- libbpf's complaints */
 
 static char complaint[COMPLAINT]; /* the first of a call */
@@ -73,7 +63,7 @@ void pins_path(const char *directory, const char *kind, const char *name, char r
 		ret[0] = '\0';
 }
 
-int pins_directory_make(const char *directory, char *problem, size_t size)
+int pins_directory_make(const char *directory, char problem[PROBLEM_SIZE])
 {
 	char parent[PATH_MAX], links[PATH_MAX + 8];
 	char *slash;
@@ -81,16 +71,16 @@ int pins_directory_make(const char *directory, char *problem, size_t size)
 	snprintf(parent, sizeof(parent), "%s", directory);
 	slash = strrchr(parent, '/');
 	if (!slash || slash == parent)
-		return pins_fail(-EINVAL, problem, size, "%s: not a directory to pin in",
-				 directory);
+		return problem_set(-EINVAL, problem, "%s: not a directory to pin in", directory);
 	*slash = '\0';
 	if (!pins_is_bpf(parent) &&
 	    (strcmp(parent, "/sys/fs/bpf") || mount("bpf", parent, "bpf", 0, NULL)))
-		return pins_fail(-ENODEV, problem, size,
-				 "%s is no bpf file system (mount -t bpf bpf %s)", parent, parent);
+		return problem_set(-ENODEV, problem,
+				   "%s is no bpf file system (mount -t bpf bpf %s)", parent,
+				   parent);
 	snprintf(links, sizeof(links), "%s/links", directory);
 	if ((mkdir(directory, 0755) && errno != EEXIST) || (mkdir(links, 0755) && errno != EEXIST))
-		return pins_fail(-errno, problem, size, "%s: %s", directory, strerror(errno));
+		return problem_set(-errno, problem, "%s: %s", directory, strerror(errno));
 	return 0;
 }
 
@@ -160,16 +150,16 @@ unsigned pins_size(const char *directory, struct bpf_map *map, unsigned places)
 	return places;
 }
 
-int pins_load(struct bpf_object *object, char *problem, size_t size)
+int pins_load(struct bpf_object *object, char problem[PROBLEM_SIZE])
 {
 	int result;
 
 	complaint[0] = '\0';
 	result = bpf_object__load(object);
 	if (result < 0)
-		return pins_fail(result, problem, size,
-				 "the kernel does not take the programs: %s (%s)",
-				 strerror(-result), complaint);
+		return problem_set(result, problem,
+				   "the kernel does not take the programs: %s (%s)",
+				   strerror(-result), complaint);
 	return 0;
 }
 
@@ -196,7 +186,7 @@ void *pins_memory(const char *directory, const char *name, size_t bytes)
 /* ---- links */
 
 int pins_attach(const char *directory, struct bpf_program *prog, const char *pin,
-		struct bpf_link **ret_link, char *problem, size_t size)
+		struct bpf_link **ret_link, char problem[PROBLEM_SIZE])
 {
 	struct bpf_link *link;
 	char path[PATH_MAX];
@@ -204,8 +194,8 @@ int pins_attach(const char *directory, struct bpf_program *prog, const char *pin
 	complaint[0] = '\0';
 	link = bpf_program__attach(prog);
 	if (!link)
-		return pins_fail(-errno, problem, size, "%s: %s (%s)", bpf_program__name(prog),
-				 strerror(errno), complaint);
+		return problem_set(-errno, problem, "%s: %s (%s)", bpf_program__name(prog),
+				   strerror(errno), complaint);
 	pins_path(directory, "links/", pin, path);
 	if (bpf_link__pin(link, path) < 0) {
 		*ret_link = link;
@@ -256,7 +246,7 @@ __u64 pins_misses(const char *directory, const char *name)
 
 /* ---- iterators */
 
-int pins_program(const char *directory, struct bpf_program *prog, char *problem, size_t size)
+int pins_program(const char *directory, struct bpf_program *prog, char problem[PROBLEM_SIZE])
 {
 	char path[PATH_MAX];
 	int result;
@@ -264,13 +254,13 @@ int pins_program(const char *directory, struct bpf_program *prog, char *problem,
 	pins_path(directory, "", bpf_program__name(prog), path);
 	unlink(path);
 	result = bpf_program__pin(prog, path);
-	return result < 0 ? pins_fail(result, problem, size, "%s: %s", bpf_program__name(prog),
-				      strerror(-result)) :
+	return result < 0 ? problem_set(result, problem, "%s: %s", bpf_program__name(prog),
+					strerror(-result)) :
 			    0;
 }
 
 int pins_iterator(const char *directory, struct bpf_program *prog, const struct bpf_map *map,
-		  char *problem, size_t size)
+		  char problem[PROBLEM_SIZE])
 {
 	union bpf_iter_link_info info = { 0 };
 	LIBBPF_OPTS(bpf_iter_attach_opts, options);
@@ -285,14 +275,13 @@ int pins_iterator(const char *directory, struct bpf_program *prog, const struct 
 	}
 	link = bpf_program__attach_iter(prog, &options);
 	if (!link)
-		return pins_fail(-errno, problem, size, "%s: %s", bpf_program__name(prog),
-				 strerror(errno));
+		return problem_set(-errno, problem, "%s: %s", bpf_program__name(prog),
+				   strerror(errno));
 	pins_path(directory, "", bpf_program__name(prog), path);
 	unlink(path);
 	result = bpf_link__pin(link, path);
 	if (result < 0)
-		pins_fail(result, problem, size, "%s: %s", bpf_program__name(prog),
-			  strerror(-result));
+		problem_set(result, problem, "%s: %s", bpf_program__name(prog), strerror(-result));
 	bpf_link__destroy(link);
 	return result;
 }

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/problem.h"
+
 /* A call that began before a hook was attached ends unseen by it. So long after attaching, all
  * that is there is looked for, step by step. */
 enum {
@@ -23,27 +25,21 @@ struct bpf_map;
 struct bpf_object;
 struct bpf_program;
 
-/* Writes the sentence, and returns the error. */
-int pins_fail(int error, char *problem, size_t size, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
-
 /* From now on, what libbpf complains of is kept for our sentences (or printed for who debugs). */
 void pins_listen(void);
-
-/* CLOCK_BOOTTIME, as the programs have it. */
 
 bool pins_is_bpf(const char *path);
 void pins_path(const char *directory, const char *kind, const char *name, char ret[PATH_MAX]);
 
 /* Makes a directory to pin in, and mounts the bpf file system above it if need be; removes it with
  * everything in it. */
-int pins_directory_make(const char *directory, char *problem, size_t size);
+int pins_directory_make(const char *directory, char problem[PROBLEM_SIZE]);
 int pins_remove(const char *directory);
 
 /* The maps of an object, all but the nameless, are taken up where they are pinned, and pinned
  * where they are made. None of its programs is loaded unless somebody asks for it. */
 void pins_object(const char *directory, struct bpf_object *object);
-int pins_load(struct bpf_object *object, char *problem, size_t size);
+int pins_load(struct bpf_object *object, char problem[PROBLEM_SIZE]);
 
 /* How many places this machine can spare for a table that has one for each object. */
 unsigned pins_places(void);
@@ -61,7 +57,7 @@ void *pins_memory(const char *directory, const char *name, size_t bytes);
  * detached end with none of its fexit programs run, also none of those that were there before:
  * the kernel skips them, and counts no miss. */
 int pins_attach(const char *directory, struct bpf_program *prog, const char *pin,
-		struct bpf_link **ret_link, char *problem, size_t size);
+		struct bpf_link **ret_link, char problem[PROBLEM_SIZE]);
 bool pins_has_link(const char *directory, const char *name);
 void pins_unlink(const char *directory, const char *name);
 
@@ -72,11 +68,11 @@ void pins_unlink(const char *directory, const char *name);
 __u64 pins_misses(const char *directory, const char *name);
 
 /* A program that nothing calls but us. */
-int pins_program(const char *directory, struct bpf_program *prog, char *problem, size_t size);
+int pins_program(const char *directory, struct bpf_program *prog, char problem[PROBLEM_SIZE]);
 
 /* An iterator, of tasks' files or (map) of a map; runs when it is read, to its end. */
 int pins_iterator(const char *directory, struct bpf_program *prog, const struct bpf_map *map,
-		  char *problem, size_t size);
+		  char problem[PROBLEM_SIZE]);
 
 /* What an iterator prints is records of one size, of which a page holds a whole number. */
 typedef void pins_each(void *closure, const void *record);

@@ -46,12 +46,11 @@ static bool capability_is_held(unsigned capability)
 	return effective >> capability & 1;
 }
 
-int probe_rights(char *problem, size_t size)
+int probe_rights(char problem[PROBLEM_SIZE])
 {
 	if (capability_is_held(CAP_SYS_ADMIN))
 		return 0;
-	snprintf(problem, size, "watching the kernel needs root (CAP_SYS_ADMIN)");
-	return -EPERM;
+	return problem_set(-EPERM, problem, "watching the kernel needs root (CAP_SYS_ADMIN)");
 }
 
 /* ---- functions */
@@ -91,15 +90,13 @@ static void symbol_parse(struct probe *probe, char *line)
 	symbol_note(probe, name, module, strtoull(line, NULL, 16));
 }
 
-static int symbols_read(struct probe *probe, char *problem, size_t size)
+static int symbols_read(struct probe *probe, char problem[PROBLEM_SIZE])
 {
 	FILE *symbols = fopen("/proc/kallsyms", "re");
 	char line[1024];
 
-	if (!symbols) {
-		snprintf(problem, size, "/proc/kallsyms: %s", strerror(errno));
-		return -errno;
-	}
+	if (!symbols)
+		return problem_set(-errno, problem, "/proc/kallsyms: %s", strerror(errno));
 	while (fgets(line, sizeof(line), symbols))
 		symbol_parse(probe, line);
 	fclose(symbols);
@@ -298,7 +295,7 @@ static bool kernel_is_5_10(void)
 
 /* Every offset from whoever describes it; 5.10's are known. Those of modules that are not
  * loaded may be missing: what needs them is not there either. */
-static int offsets_find(struct probe *probe, const struct types *types, char *problem, size_t size)
+static int offsets_find(struct probe *probe, const struct types *types, char problem[PROBLEM_SIZE])
 {
 	const size_t last_needed = offsetof(struct kernel_offsets, bundle_context);
 
@@ -306,13 +303,12 @@ static int offsets_find(struct probe *probe, const struct types *types, char *pr
 		int found = member_offset(types, offset_rows[i].structure, offset_rows[i].member);
 		__u32 offset = found < 0 ? offset_rows[i].old : (__u32)found;
 
-		if (found < 0 && !kernel_is_5_10() && offset_rows[i].at <= last_needed) {
-			snprintf(problem, size,
-				 "nobody describes struct %s of this kernel's modules (no BTF of "
-				 "modules)",
-				 offset_rows[i].structure);
-			return -ENOTSUP;
-		}
+		if (found < 0 && !kernel_is_5_10() && offset_rows[i].at <= last_needed)
+			return problem_set(
+				-ENOTSUP, problem,
+				"nobody describes struct %s of this kernel's modules (no BTF of "
+				"modules)",
+				offset_rows[i].structure);
 		memcpy((char *)&probe->offsets + offset_rows[i].at, &offset, sizeof(offset));
 	}
 	return 0;
@@ -321,35 +317,32 @@ static int offsets_find(struct probe *probe, const struct types *types, char *pr
 /* ---- the choice */
 
 static int probe_kprobe(struct probe *probe, struct types *types,
-			const struct probe_options *options, char *problem, size_t size)
+			const struct probe_options *options, char problem[PROBLEM_SIZE])
 {
 	const char *foreign = module_find_foreign(probe);
 
-	if (foreign) {
-		snprintf(problem, size,
-			 "module %s is not the kernel's own (out of tree, as OFED's are): its "
-			 "structures are not the ones that are described",
-			 foreign);
-		return -ENOTSUP;
-	}
+	if (foreign)
+		return problem_set(
+			-ENOTSUP, problem,
+			"module %s is not the kernel's own (out of tree, as OFED's are): its "
+			"structures are not the ones that are described",
+			foreign);
 	types->kernel = types_of_kernel(options->btf ? options->btf : KERNEL_BTF "vmlinux");
 	probe->iterates = !options->btf;
-	if (!types->kernel) {
-		snprintf(problem, size, "%s: %s",
-			 options->btf ? options->btf : KERNEL_BTF "vmlinux",
-			 errno == ENOENT && !options->btf ?
-				 "this kernel does not describe its types; name a file that does "
-				 "with --btf" :
-				 strerror(errno));
-		return -ENOTSUP;
-	}
+	if (!types->kernel)
+		return problem_set(
+			-ENOTSUP, problem, "%s: %s",
+			options->btf ? options->btf : KERNEL_BTF "vmlinux",
+			errno == ENOENT && !options->btf ?
+				"this kernel does not describe its types; name a file that does "
+				"with --btf" :
+				strerror(errno));
 	if (!probe->hook[MONITOR_HOOK_commit].address ||
 	    !probe->hook[MONITOR_HOOK_destroy].address) {
-		snprintf(problem, size, "the kernel has no function %s",
-			 monitor_hook_functions[probe->hook[MONITOR_HOOK_commit].address ?
-							MONITOR_HOOK_destroy :
-							MONITOR_HOOK_commit]);
-		return -ENOTSUP;
+		return problem_set(-ENOTSUP, problem, "the kernel has no function %s",
+				   monitor_hook_functions[probe->hook[MONITOR_HOOK_commit].address ?
+								  MONITOR_HOOK_destroy :
+								  MONITOR_HOOK_commit]);
 	}
 	probe->allocates = type_among(types->kernel, 1, "bpf_mem_alloc", BTF_KIND_STRUCT);
 	probe->asks_compat =
@@ -360,52 +353,48 @@ static int probe_kprobe(struct probe *probe, struct types *types,
 			  kernel_is_preempted() && probe->hook[MONITOR_HOOK_uncharged].address &&
 			  probe->hook[MONITOR_HOOK_released].address;
 	types_of_modules(types, probe);
-	return offsets_find(probe, types, problem, size);
+	return offsets_find(probe, types, problem);
 }
 
 /* After try_kprobe: everything that it needs, and more. */
 static int probe_fentry(const struct probe *probe, const struct types *types,
-			const struct probe_options *options, char *problem, size_t size)
+			const struct probe_options *options, char problem[PROBLEM_SIZE])
 {
 	const struct btf *btf;
 
-	if (options->btf) {
-		snprintf(problem, size, "--btf describes types, but fentry needs the kernel's own");
-		return -ENOTSUP;
-	}
+	if (options->btf)
+		return problem_set(-ENOTSUP, problem,
+				   "--btf describes types, but fentry needs the kernel's own");
 	for (unsigned i = 0; i < MONITOR_HOOKS; i++)
 		if (probe->hook[i].address &&
 		    !type_find(types, monitor_hook_functions[i], BTF_KIND_FUNC, &btf)) {
-			snprintf(problem, size,
-				 "the kernel does not describe the function %s of %s",
-				 monitor_hook_functions[i], probe->hook[i].module);
-			return -ENOTSUP;
+			return problem_set(-ENOTSUP, problem,
+					   "the kernel does not describe the function %s of %s",
+					   monitor_hook_functions[i], probe->hook[i].module);
 		}
 	return 0;
 }
 
-int probe_kernel(struct probe *ret_probe, const struct probe_options *options, char *problem,
-		 size_t size)
+int probe_kernel(struct probe *ret_probe, const struct probe_options *options,
+		 char problem[PROBLEM_SIZE])
 {
 	struct probe probe = { .mode = MONITOR_NONE };
 	struct types types = { 0 };
 	int result;
 
-	result = symbols_read(&probe, problem, size);
+	result = symbols_read(&probe, problem);
 	if (result < 0)
 		return result;
-	if (access("/sys/class/infiniband_verbs", F_OK)) {
-		snprintf(
-			problem, size,
+	if (access("/sys/class/infiniband_verbs", F_OK))
+		return problem_set(
+			-ENODEV, problem,
 			"there is no RDMA here: the module ib_uverbs is not loaded (modprobe ib_uverbs)");
-		return -ENODEV;
-	}
 	if (options->mode != MONITOR_NETLINK) {
-		result = probe_kprobe(&probe, &types, options, problem, size);
+		result = probe_kprobe(&probe, &types, options, problem);
 		if (result == 0)
 			probe.mode = MONITOR_KPROBE;
 		if (result == 0 && options->mode != MONITOR_KPROBE) {
-			result = probe_fentry(&probe, &types, options, problem, size);
+			result = probe_fentry(&probe, &types, options, problem);
 			if (result == 0)
 				probe.mode = MONITOR_FENTRY;
 		}

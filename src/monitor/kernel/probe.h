@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/problem.h"
 #include "monitor/kernel/offsets.h"
 #include "monitor/reader/rows.h"
 
@@ -46,15 +47,15 @@ struct probe_options {
  * 0, or -errno with a sentence: -ENODEV without RDMA,
  * -ENOTSUP when the mode that is asked for is not possible.
  */
-int probe_kernel(struct probe *ret_probe, const struct probe_options *options, char *problem,
-		 size_t size);
+int probe_kernel(struct probe *ret_probe, const struct probe_options *options,
+		 char problem[PROBLEM_SIZE]);
 
 /* A file of one of the kernel's file systems, which need not be mounted: its descriptor, or
  * -errno. */
 int probe_file(const char *system, const char *mount_point, const char *name);
 
 /* Whether we may at all: 0 or -EPERM with a sentence. */
-int probe_rights(char *problem, size_t size);
+int probe_rights(char problem[PROBLEM_SIZE]);
 
 /* A number that changes when modules come or go; cheap. */
 __u64 probe_modules(void);

@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 
-int files_open(const char *path, int *ret_fd, char *problem, size_t size)
+int files_open(const char *path, int *ret_fd, char problem[PROBLEM_SIZE])
 {
 	struct stat status = { 0 };
 	/* Others must be able to look into it, whatever the umask says. */
@@ -24,11 +24,11 @@ int files_open(const char *path, int *ret_fd, char *problem, size_t size)
 			result = -errno;
 	}
 	if (result < 0) {
-		snprintf(problem, size, "%s: %s", path, strerror(-result));
+		problem_set(result, problem, "%s: %s", path, strerror(-result));
 	} else if ((status.st_uid != geteuid() && status.st_uid) || status.st_mode & 022) {
-		snprintf(problem, size, "%s: must belong to us, and nobody else may write there",
-			 path);
-		result = -EPERM;
+		result = problem_set(-EPERM, problem,
+				     "%s: must belong to us, and nobody else may write there",
+				     path);
 	}
 	if (result < 0 && fd >= 0)
 		close(fd);

@@ -9,8 +9,10 @@
 #include <stddef.h>
 #include <sys/stat.h>
 
+#include "base/problem.h"
+
 /* Opens a directory, and makes it with those above it if need be. 0, or -errno with a sentence. */
-int files_open(const char *path, int *ret_fd, char *problem, size_t size);
+int files_open(const char *path, int *ret_fd, char problem[PROBLEM_SIZE]);
 
 /* Zeroed memory of a new file, which has a temporary name. 0 or -errno. */
 int files_make(int directory, const char *name, size_t bytes, void **ret_memory,

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Asking and parsing; see netlink.h. The kernel is trusted to mean well, not to be of the
- * version that we know: every length is checked, and unknown attributes are passed over.
+ * version that we know: every length is checked, and unknown attributes are passed over. libmnl
+ * ends a list at the first attribute or message that does not fit; here that is a fault.
  */
 #include "monitor/polling/netlink.h"
 
 #include <errno.h>
+#include <libmnl/libmnl.h>
 #include <rdma/rdma_netlink.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <linux/netlink.h>
-#include <unistd.h>
 
 enum {
 	ATTEMPTS = 5,		/* at one list that changes while it is read */
@@ -67,61 +67,35 @@ static const struct dump *dump_find(__u32 counter)
 
 /* ---- attributes */
 
-struct bytes {
-	const char *at;
-	size_t length;
-};
-
-struct attribute {
-	unsigned type;
-	struct bytes value;
-};
-
-/* Takes the first of those that are left: 1, 0 at the end, or -EBADMSG. */
-static int attribute_next(struct bytes *left, struct attribute *ret_attribute)
+/* Whether the list of attributes, of which this one is the next, ended where it should: 0, or
+ * -EBADMSG. */
+static int attributes_end(const struct nlattr *next, const void *payload, size_t length)
 {
-	struct nlattr header;
-	size_t whole;
-
-	if (!left->length)
-		return 0;
-	if (left->length < sizeof(header))
-		return -EBADMSG;
-	memcpy(&header, left->at, sizeof(header));
-	if (header.nla_len < NLA_HDRLEN || header.nla_len > left->length)
-		return -EBADMSG;
-	ret_attribute->type = header.nla_type & NLA_TYPE_MASK;
-	ret_attribute->value.at = left->at + NLA_HDRLEN;
-	ret_attribute->value.length = header.nla_len - NLA_HDRLEN;
-	whole = NLA_ALIGN(header.nla_len);
-	if (whole > left->length) /* the last one may lack its padding */
-		whole = left->length;
-	left->at += whole;
-	left->length -= whole;
-	return 1;
+	return (const char *)next < (const char *)payload + length ? -EBADMSG : 0;
 }
 
-static int attribute_number(const struct attribute *attribute, __u64 *ret_number)
+static int nested_end(const struct nlattr *next, const struct nlattr *nest)
 {
-	const char *at = attribute->value.at;
-	__u32 word;
+	return attributes_end(next, mnl_attr_get_payload(nest), mnl_attr_get_payload_len(nest));
+}
 
-	switch (attribute->value.length) {
-	case 1:
-		*ret_number = (unsigned char)*at;
+static int attribute_number(const struct nlattr *attribute, __u64 *ret_number)
+{
+	switch (mnl_attr_get_payload_len(attribute)) {
+	case sizeof(__u8):
+		*ret_number = mnl_attr_get_u8(attribute);
 		return 0;
-	case 4:
-		memcpy(&word, at, sizeof(word));
-		*ret_number = word;
+	case sizeof(__u32):
+		*ret_number = mnl_attr_get_u32(attribute);
 		return 0;
-	case 8:
-		memcpy(ret_number, at, sizeof(*ret_number));
+	case sizeof(__u64):
+		*ret_number = mnl_attr_get_u64(attribute);
 		return 0;
 	}
 	return -EBADMSG;
 }
 
-static int attribute_word(const struct attribute *attribute, __u32 *ret_number)
+static int attribute_word(const struct nlattr *attribute, __u32 *ret_number)
 {
 	__u64 number = 0;
 	int result = attribute_number(attribute, &number);
@@ -156,39 +130,41 @@ void netlink_list_free(struct netlink_list *list)
 
 /* base says which device. */
 static int entry_parse(const struct dump *dump, struct netlink_list *list,
-		       const struct netlink_object *base, struct bytes left)
+		       const struct netlink_object *base, const struct nlattr *entry)
 {
 	struct netlink_object object = *base;
 	bool of_kernel = false, known = false, sized = !dump->size;
-	struct attribute attribute;
+	const struct nlattr *attribute;
 	int result;
 
 	/* Kernels before 5.0 do not number what they list. */
 	object.number = (__u32)list->count;
-	while ((result = attribute_next(&left, &attribute)) > 0) {
+	mnl_attr_for_each_nested (attribute, entry) {
+		unsigned type = mnl_attr_get_type(attribute);
+
 		result = 0;
-		if (attribute.type == RDMA_NLDEV_ATTR_RES_KERN_NAME) {
+		if (type == RDMA_NLDEV_ATTR_RES_KERN_NAME) {
 			of_kernel = true;
-		} else if (attribute.type == RDMA_NLDEV_ATTR_RES_PID) {
-			result = attribute_word(&attribute, &object.pid);
+		} else if (type == RDMA_NLDEV_ATTR_RES_PID) {
+			result = attribute_word(attribute, &object.pid);
 			known = true;
-		} else if (attribute.type == dump->number) {
-			result = attribute_word(&attribute, &object.number);
+		} else if (type == dump->number) {
+			result = attribute_word(attribute, &object.number);
 			known = true;
-		} else if (dump->size && attribute.type == dump->size) {
-			result = attribute_number(&attribute, &object.size);
+		} else if (dump->size && type == dump->size) {
+			result = attribute_number(attribute, &object.size);
 			sized = true;
-		} else if (attribute.type == RDMA_NLDEV_ATTR_RES_PDN ||
-			   attribute.type == RDMA_NLDEV_ATTR_RES_CTXN) {
-			result = attribute_word(&attribute, &object.parent);
+		} else if (type == RDMA_NLDEV_ATTR_RES_PDN || type == RDMA_NLDEV_ATTR_RES_CTXN) {
+			result = attribute_word(attribute, &object.parent);
 			object.parent_counter =
-				attribute.type == RDMA_NLDEV_ATTR_RES_PDN ? KIND_pd : KIND_ctx;
-		} else if (attribute.type == RDMA_NLDEV_ATTR_RES_TYPE) {
-			result = attribute_word(&attribute, &object.subtype);
+				type == RDMA_NLDEV_ATTR_RES_PDN ? KIND_pd : KIND_ctx;
+		} else if (type == RDMA_NLDEV_ATTR_RES_TYPE) {
+			result = attribute_word(attribute, &object.subtype);
 		}
 		if (result < 0)
 			return result;
 	}
+	result = nested_end(attribute, entry);
 	/* A context of the kernel's own has no attributes at all. */
 	if (result < 0 || of_kernel || !known)
 		return result;
@@ -198,49 +174,50 @@ static int entry_parse(const struct dump *dump, struct netlink_list *list,
 }
 
 static int table_parse(const struct dump *dump, struct netlink_list *list,
-		       const struct netlink_object *base, struct bytes left)
+		       const struct netlink_object *base, const struct nlattr *table)
 {
-	struct attribute attribute;
-	int result;
+	const struct nlattr *attribute;
 
-	while ((result = attribute_next(&left, &attribute)) > 0) {
-		if (attribute.type != dump->entry)
-			continue;
-		result = entry_parse(dump, list, base, attribute.value);
+	mnl_attr_for_each_nested (attribute, table) {
+		int result = mnl_attr_get_type(attribute) == dump->entry ?
+				     entry_parse(dump, list, base, attribute) :
+				     0;
+
 		if (result < 0)
 			return result;
 	}
-	return result;
+	return nested_end(attribute, table);
 }
 
 /* The name and number of the device stand before the table in every message. */
-static int message_parse(const struct dump *dump, struct netlink_list *list, struct bytes left)
+static int message_parse(const struct dump *dump, struct netlink_list *list,
+			 const struct nlmsghdr *message)
 {
+	const void *payload = mnl_nlmsg_get_payload(message);
+	size_t length = mnl_nlmsg_get_payload_len(message);
 	struct netlink_object base = { .counter = dump->counter,
 				       .device = MONITOR_NO_DEVICE,
 				       .parent_counter = MONITOR_COUNTERS };
-	struct attribute attribute;
+	const struct nlattr *attr; /* the macro knows it by this name */
 	int result;
 
-	while ((result = attribute_next(&left, &attribute)) > 0) {
-		result = 0;
-		if (attribute.type == RDMA_NLDEV_ATTR_DEV_INDEX) {
-			result = attribute_word(&attribute, &base.device);
-		} else if (attribute.type == RDMA_NLDEV_ATTR_DEV_NAME) {
-			size_t length = strnlen(attribute.value.at, attribute.value.length);
+	mnl_attr_for_each_payload (payload, length) {
+		unsigned type = mnl_attr_get_type(attr);
 
-			if (length >= sizeof(base.device_name))
-				length = sizeof(base.device_name) - 1;
-			memcpy(base.device_name, attribute.value.at, length);
-			base.device_name[length] = '\0';
-		} else if (dump->table && attribute.type == dump->table) {
+		result = 0;
+		if (type == RDMA_NLDEV_ATTR_DEV_INDEX)
+			result = attribute_word(attr, &base.device);
+		else if (type == RDMA_NLDEV_ATTR_DEV_NAME)
+			snprintf(base.device_name, sizeof(base.device_name), "%.*s",
+				 (int)mnl_attr_get_payload_len(attr), mnl_attr_get_str(attr));
+		else if (dump->table && type == dump->table)
 			result = base.device == MONITOR_NO_DEVICE ?
 					 -EBADMSG :
-					 table_parse(dump, list, &base, attribute.value);
-		}
+					 table_parse(dump, list, &base, attr);
 		if (result < 0)
 			return result;
 	}
+	result = attributes_end(attr, payload, length);
 	if (result < 0 || dump->table)
 		return result;
 	return base.device == MONITOR_NO_DEVICE ? -EBADMSG : objects_add(list, &base);
@@ -249,25 +226,25 @@ static int message_parse(const struct dump *dump, struct netlink_list *list, str
 /* ---- datagrams */
 
 /* NLMSG_ERROR: the question was not accepted. */
-static int dump_refused(struct bytes body)
+static int dump_refused(const struct nlmsghdr *message)
 {
 	int error;
 
-	if (body.length < sizeof(error))
+	if (mnl_nlmsg_get_payload_len(message) < sizeof(error))
 		return -EBADMSG;
-	memcpy(&error, body.at, sizeof(error));
+	memcpy(&error, mnl_nlmsg_get_payload(message), sizeof(error));
 	if (error == -EINVAL || error == -EOPNOTSUPP || error == -ENOSYS)
 		return NETLINK_UNKNOWN;
 	return error < 0 ? error : -EBADMSG;
 }
 
 /* NLMSG_DONE: carries what went wrong on the way, such as a device that has gone. */
-static int dump_ended(const struct netlink_dump *dump, struct bytes body)
+static int dump_ended(const struct netlink_dump *dump, const struct nlmsghdr *message)
 {
 	int error = 0;
 
-	if (body.length >= sizeof(error))
-		memcpy(&error, body.at, sizeof(error));
+	if (mnl_nlmsg_get_payload_len(message) >= sizeof(error))
+		memcpy(&error, mnl_nlmsg_get_payload(message), sizeof(error));
 	if (error == -EPERM || error == -EACCES)
 		return error;
 	return error < 0 || dump->interrupted ? NETLINK_AGAIN : NETLINK_END;
@@ -276,79 +253,54 @@ static int dump_ended(const struct netlink_dump *dump, struct bytes body)
 int netlink_dump_parse(struct netlink_dump *dump, const void *bytes, size_t length)
 {
 	const struct dump *row = dump_find(dump->counter);
-	struct bytes left = { bytes, length };
+	const struct nlmsghdr *message = bytes;
+	int left = (int)length;
 
-	while (left.length) {
-		struct nlmsghdr header;
-		struct bytes body;
-		size_t whole;
+	for (; mnl_nlmsg_ok(message, left); message = mnl_nlmsg_next(message, &left)) {
 		int result = 0;
 
-		if (left.length < sizeof(header))
-			return -EBADMSG;
-		memcpy(&header, left.at, sizeof(header));
-		if (header.nlmsg_len < NLMSG_HDRLEN || header.nlmsg_len > left.length)
-			return -EBADMSG;
-		body.at = left.at + NLMSG_HDRLEN;
-		body.length = header.nlmsg_len - NLMSG_HDRLEN;
-		whole = NLMSG_ALIGN((size_t)header.nlmsg_len);
-		if (whole > left.length)
-			whole = left.length;
-		left.at += whole;
-		left.length -= whole;
-		if (header.nlmsg_seq != dump->sequence)
+		if (message->nlmsg_seq != dump->sequence)
 			continue;
-		dump->interrupted |= header.nlmsg_flags & NLM_F_DUMP_INTR;
-		if (header.nlmsg_type == NLMSG_DONE)
-			return dump_ended(dump, body);
-		if (header.nlmsg_type == NLMSG_ERROR)
-			return dump_refused(body);
-		if (header.nlmsg_type == RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, row->command))
-			result = message_parse(row, dump->list, body);
+		dump->interrupted |= message->nlmsg_flags & NLM_F_DUMP_INTR;
+		if (message->nlmsg_type == NLMSG_DONE)
+			return dump_ended(dump, message);
+		if (message->nlmsg_type == NLMSG_ERROR)
+			return dump_refused(message);
+		if (message->nlmsg_type == RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, row->command))
+			result = message_parse(row, dump->list, message);
 		if (result < 0)
 			return result;
 	}
-	return NETLINK_MORE;
+	return left > 0 ? -EBADMSG : NETLINK_MORE;
 }
 
 /* ---- asking */
 
 struct connection {
-	int fd;
+	struct mnl_socket *socket;
 	__u32 sequence;
 	char *buffer; /* of DATAGRAM_BYTES */
 };
 
 static int netlink_ask(const struct connection *connection, const struct dump *dump, __u32 device)
 {
-	struct {
-		struct nlmsghdr header;
-		struct nlattr device;
-		__u32 device_value;
-		struct nlattr details;
-		__u32 details_value; /* a byte, and padding */
-	} question = {
-		.header = { .nlmsg_len = sizeof(question),
-			    .nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, dump->command),
-			    .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
-			    .nlmsg_seq = connection->sequence },
-		.device = { NLA_HDRLEN + sizeof(__u32), RDMA_NLDEV_ATTR_DEV_INDEX },
-		.device_value = device,
-		/* Queue pairs of a driver's own types, too. */
-		.details = { NLA_HDRLEN + sizeof(__u8), RDMA_NLDEV_ATTR_DRIVER_DETAILS },
-	};
-	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
+	struct nlmsghdr *question = mnl_nlmsg_put_header(connection->buffer);
 
-	*(__u8 *)&question.details_value = 1;
-	if (!dump->table)
-		question.header.nlmsg_len = NLMSG_HDRLEN;
-	if (sendto(connection->fd, &question, question.header.nlmsg_len, 0,
-		   (struct sockaddr *)&kernel, sizeof(kernel)) < 0)
+	question->nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, dump->command);
+	question->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+	question->nlmsg_seq = connection->sequence;
+	if (dump->table) {
+		mnl_attr_put_u32(question, RDMA_NLDEV_ATTR_DEV_INDEX, device);
+		/* Queue pairs of a driver's own types, too. */
+		mnl_attr_put_u8(question, RDMA_NLDEV_ATTR_DRIVER_DETAILS, 1);
+	}
+	if (mnl_socket_sendto(connection->socket, question, question->nlmsg_len) < 0)
 		return -errno;
 	return 0;
 }
 
-/* The next datagram of the kernel's own: its length, or -errno. */
+/* The next datagram of the kernel's own: its length, or -errno. (libmnl's function for it does not
+ * say who sent it.) */
 static ssize_t netlink_receive(const struct connection *connection)
 {
 	struct sockaddr_nl sender = { 0 };
@@ -357,8 +309,8 @@ static ssize_t netlink_receive(const struct connection *connection)
 	do {
 		socklen_t size = sizeof(sender);
 
-		length = recvfrom(connection->fd, connection->buffer, DATAGRAM_BYTES, MSG_TRUNC,
-				  (struct sockaddr *)&sender, &size);
+		length = recvfrom(mnl_socket_get_fd(connection->socket), connection->buffer,
+				  DATAGRAM_BYTES, MSG_TRUNC, (struct sockaddr *)&sender, &size);
 	} while ((length < 0 && errno == EINTR) || (length >= 0 && sender.nl_pid));
 	if (length < 0)
 		return errno == EAGAIN ? -ETIMEDOUT : -errno;
@@ -398,48 +350,51 @@ static int netlink_connect(struct connection *ret_connection)
 
 	if (!connection.buffer)
 		return -ENOMEM;
-	connection.fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
-	if (connection.fd < 0) {
+	connection.socket = mnl_socket_open2(NETLINK_RDMA, SOCK_CLOEXEC);
+	if (!connection.socket) {
 		result = -errno;
 		free(connection.buffer);
 		return result;
 	}
-	setsockopt(connection.fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(mnl_socket_get_fd(connection.socket), SOL_SOCKET, SO_RCVTIMEO, &patience,
+		   sizeof(patience));
 	*ret_connection = connection;
 	return 0;
 }
 
-static int netlink_complain(int result, char *problem, size_t size)
+static int netlink_complain(int result, char problem[PROBLEM_SIZE])
 {
 	switch (result) {
 	case -EPROTONOSUPPORT:
 	case -ECONNREFUSED:
-		snprintf(problem, size, "the kernel has no RDMA here: ib_core is not loaded");
+		problem_set(result, problem, "the kernel has no RDMA here: ib_core is not loaded");
 		break;
 	case -EPERM:
 	case -EACCES:
-		snprintf(problem, size,
-			 "the kernel does not list its RDMA objects to us: CAP_NET_ADMIN in the "
-			 "first user namespace is missing");
+		problem_set(result, problem,
+			    "the kernel does not list its RDMA objects to us: CAP_NET_ADMIN in the "
+			    "first user namespace is missing");
 		break;
 	case -EBADMSG:
 	case -EMSGSIZE:
-		snprintf(problem, size, "the kernel's list of RDMA objects cannot be understood");
+		problem_set(result, problem,
+			    "the kernel's list of RDMA objects cannot be understood");
 		break;
 	default:
-		snprintf(problem, size, "the kernel's list of RDMA objects: %s", strerror(-result));
+		problem_set(result, problem, "the kernel's list of RDMA objects: %s",
+			    strerror(-result));
 	}
 	return result;
 }
 
-int netlink_objects(struct netlink_list *list, char *problem, size_t size)
+int netlink_objects(struct netlink_list *list, char problem[PROBLEM_SIZE])
 {
 	struct netlink_list devices = { 0 };
-	struct connection connection = { .fd = -1 };
+	struct connection connection = { 0 };
 	int result = netlink_connect(&connection);
 
 	if (result < 0)
-		return netlink_complain(result, problem, size);
+		return netlink_complain(result, problem);
 	list->count = 0;
 	list->observed = 0;
 	for (unsigned i = 0; i < DUMPS; i++)
@@ -454,7 +409,7 @@ int netlink_objects(struct netlink_list *list, char *problem, size_t size)
 				list->observed &= ~dumps[i].complete;
 		}
 	netlink_list_free(&devices);
-	close(connection.fd);
+	mnl_socket_close(connection.socket);
 	free(connection.buffer);
-	return result < 0 ? netlink_complain(result, problem, size) : 0;
+	return result < 0 ? netlink_complain(result, problem) : 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The kernel's own list of RDMA objects, asked for over netlink: what "rdma resource
- * show" prints. Needs no library and no BPF. Knows nothing of rows, or of /proc.
+ * show" prints. Needs no BPF. Knows nothing of rows, or of /proc.
  */
 #ifndef MONITOR_POLLING_NETLINK_H
 #define MONITOR_POLLING_NETLINK_H
@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/problem.h"
 #include "monitor/reader/rows.h"
 
 struct netlink_object {
@@ -37,7 +38,7 @@ struct netlink_list {
  * held before. What the kernel holds itself is left out. What a kernel cannot list is no
  * fault, see observed. 0, or -errno with a sentence.
  */
-int netlink_objects(struct netlink_list *list, char *problem, size_t size);
+int netlink_objects(struct netlink_list *list, char problem[PROBLEM_SIZE]);
 void netlink_list_free(struct netlink_list *list);
 
 /* ---- the parser, open to tests */

@@ -327,22 +327,20 @@ static bool polling_is_current(const struct polling *polling)
 	       there.st_ino == polling->identity.st_ino && there.st_dev == polling->identity.st_dev;
 }
 
-int polling_step(struct polling *polling, char *problem, size_t size)
+int polling_step(struct polling *polling, char problem[PROBLEM_SIZE])
 {
 	int result;
 
-	if (!polling_is_current(polling)) {
-		snprintf(problem, size,
-			 "another rdma_monitor has taken over, or the files are gone");
-		return -ESTALE;
-	}
-	result = netlink_objects(&polling->list, problem, size);
+	if (!polling_is_current(polling))
+		return problem_set(-ESTALE, problem,
+				   "another rdma_monitor has taken over, or the files are gone");
+	result = netlink_objects(&polling->list, problem);
 	if (result < 0)
 		return result;
 	result = polling_update(polling, polling->list.objects, polling->list.count,
 				polling->list.observed);
 	if (result < 0)
-		snprintf(problem, size, "%s", strerror(-result));
+		problem_set(result, problem, "%s", strerror(-result));
 	return result;
 }
 
@@ -359,7 +357,7 @@ static void polling_head_fill(struct monitor_head *head)
 		head->load = clock_boot_ns();
 }
 
-int polling_open(struct polling **ret_polling, const char *directory, char *problem, size_t size)
+int polling_open(struct polling **ret_polling, const char *directory, char problem[PROBLEM_SIZE])
 {
 	struct polling *polling = calloc(1, sizeof(*polling));
 	struct stat rows_identity;
@@ -368,13 +366,11 @@ int polling_open(struct polling **ret_polling, const char *directory, char *prob
 
 	if (!directory || !directory[0])
 		directory = MONITOR_FILES;
-	if (!polling) {
-		snprintf(problem, size, "%s", strerror(ENOMEM));
-		return -ENOMEM;
-	}
+	if (!polling)
+		return problem_set(-ENOMEM, problem, "%s", strerror(ENOMEM));
 	polling->directory = -1;
 	polling->top = 1;
-	result = files_open(directory, &polling->directory, problem, size);
+	result = files_open(directory, &polling->directory, problem);
 	if (result < 0)
 		goto out;
 	result =
@@ -393,7 +389,7 @@ int polling_open(struct polling **ret_polling, const char *directory, char *prob
 	if (result == 0)
 		result = files_name(polling->directory, "head");
 	if (result < 0)
-		snprintf(problem, size, "%s: %s", directory, strerror(-result));
+		problem_set(result, problem, "%s: %s", directory, strerror(-result));
 out:
 	if (result < 0) {
 		if (polling->directory >= 0) {

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/problem.h"
 #include "monitor/reader/rows.h"
 
 struct netlink_object;
@@ -19,13 +20,13 @@ struct polling;
  * Makes the files in a directory (NULL or "": MONITOR_FILES), with the directories above it, in
  * place of those of an earlier run. 0, or -errno with a sentence.
  */
-int polling_open(struct polling **ret_polling, const char *directory, char *problem, size_t size);
+int polling_open(struct polling **ret_polling, const char *directory, char problem[PROBLEM_SIZE]);
 
 /*
  * Asks, and brings the rows up to date. 0, or -errno with a sentence; the rows are then as
  * they were. -ESTALE: the files have been removed, or another has put its own there.
  */
-int polling_step(struct polling *polling, char *problem, size_t size);
+int polling_step(struct polling *polling, char problem[PROBLEM_SIZE]);
 
 /* The second half of a step. The objects come out in another order. 0 or -ENOMEM. */
 int polling_update(struct polling *polling, struct netlink_object *objects, size_t count,

@@ -3,20 +3,15 @@
 #include "monitor/reader/reader.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <linux/bpf.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/statfs.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "monitor/reader/pinned_map.h"
 
 enum { STALE_SECONDS = 5 };
 
@@ -52,85 +47,48 @@ const char *const monitor_hook_functions[MONITOR_HOOKS] = {
 #undef HOOK
 };
 
-static int reader_map_open(const char *path)
-{
-	union bpf_attr attr;
-	int fd;
-
-	/* For writing too: the kernel maps no map that was opened for reading only. The
-	 * mapping is read-only, and the descriptor is closed at once. */
-	memset(&attr, 0, sizeof(attr)); /* all of it: the kernel looks */
-	attr.pathname = (__u64)(uintptr_t)path;
-	fd = (int)syscall(SYS_bpf, BPF_OBJ_GET, &attr, sizeof(attr));
-	return fd < 0 ? -errno : fd;
-}
-
-/* Read-only memory of what lies there: a pinned map, or a file of the same layout. */
-static const void *reader_map(const char *directory, const char *name, size_t bytes, int *ret_error)
+static int reader_map(const char *directory, const char *name, size_t bytes, void **ret_memory)
 {
 	char path[PATH_MAX];
-	struct statfs where;
-	struct stat file;
-	void *found = MAP_FAILED;
-	int fd;
 
 	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	if (statfs(path, &where)) {
-		*ret_error = -errno;
-		return NULL;
-	}
-	if (where.f_type == BPF_FS_MAGIC)
-		fd = reader_map_open(path);
-	else if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
-		fd = -errno;
-	*ret_error = fd;
-	if (fd < 0)
-		return NULL;
-	/* A shorter file would be SIGBUS; a map says its own size when it is mapped. */
-	if (where.f_type != BPF_FS_MAGIC && (fstat(fd, &file) || (size_t)file.st_size < bytes))
-		errno = EPROTO;
-	else
-		found = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
-	*ret_error = found == MAP_FAILED ? -errno : 0;
-	close(fd);
-	return found == MAP_FAILED ? NULL : found;
+	return pinned_map_memory(path, bytes, PROT_READ, ret_memory, NULL);
 }
 
-int monitor_reader_open(struct monitor_reader *ret_reader, const char *directory, char *problem,
-			size_t size)
+int monitor_reader_open(struct monitor_reader *ret_reader, const char *directory,
+			char problem[PROBLEM_SIZE])
 {
 	const struct monitor_head *head;
-	struct monitor_reader reader;
-	int result;
+	void *memory;
+	int result = reader_map(directory, "head", sizeof(*head), &memory);
 
-	head = reader_map(directory, "head", sizeof(*head), &result);
-	if (!head) {
-		snprintf(problem, size,
-			 result == -ENOENT ? "%s: no rdma_monitor is loaded" : "%s/head: %s",
-			 directory, strerror(-result));
-		return result;
-	}
+	if (result < 0)
+		return problem_set(result, problem,
+				   result == -ENOENT ? "%s: no rdma_monitor is loaded" :
+						       "%s/head: %s",
+				   directory, strerror(-result));
+	head = memory;
 	if (!__atomic_load_n(&head->magic, __ATOMIC_ACQUIRE)) {
-		snprintf(problem, size, "%s: rdma_monitor is just being loaded", directory);
-		munmap((void *)head, sizeof(*head));
-		return -ENOENT;
+		munmap(memory, sizeof(*head));
+		return problem_set(-ENOENT, problem, "%s: rdma_monitor is just being loaded",
+				   directory);
 	}
 	if (head->magic != MONITOR_MAGIC || head->version != MONITOR_VERSION ||
 	    head->rows != MONITOR_ROWS || head->kinds != kinds_signature()) {
-		snprintf(problem, size,
-			 "%s: another version of rdma_monitor is loaded (layout %u, this is %u)",
-			 directory, head->version, MONITOR_VERSION);
-		munmap((void *)head, sizeof(*head));
+		problem_set(-EPROTO, problem,
+			    "%s: another version of rdma_monitor is loaded (layout %u, this is "
+			    "%u%s); take it out with: rdma_monitor --unload",
+			    directory, head->version, MONITOR_VERSION,
+			    head->version == MONITOR_VERSION ? ", other kinds or sizes" : "");
+		munmap(memory, sizeof(*head));
 		return -EPROTO;
 	}
-	reader.head = head;
-	reader.rows = reader_map(directory, "rows", MONITOR_ROWS_BYTES, &result);
-	if (!reader.rows) {
-		snprintf(problem, size, "%s/rows: %s", directory, strerror(-result));
+	result = reader_map(directory, "rows", MONITOR_ROWS_BYTES, &memory);
+	if (result < 0) {
 		munmap((void *)head, sizeof(*head));
-		return result;
+		return problem_set(result, problem, "%s/rows: %s", directory, strerror(-result));
 	}
-	*ret_reader = reader;
+	*ret_reader = (struct monitor_reader){ .head = head, .rows = memory };
 	return 0;
 }
 
@@ -143,15 +101,15 @@ void monitor_reader_close(struct monitor_reader *reader)
 /* Each load has a number of its own. */
 bool monitor_reader_is_current(const struct monitor_reader *reader, const char *directory)
 {
-	const struct monitor_head *now;
+	struct monitor_head *now;
+	void *memory;
 	bool same;
-	int result;
 
-	now = reader_map(directory, "head", sizeof(*now), &result);
-	if (!now)
+	if (reader_map(directory, "head", sizeof(*now), &memory) < 0)
 		return false;
+	now = memory;
 	same = now->load == reader->head->load;
-	munmap((void *)now, sizeof(*now));
+	munmap(now, sizeof(*now));
 	return same;
 }
 

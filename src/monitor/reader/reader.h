@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "base/problem.h"
 #include "monitor/reader/rows.h"
 
 struct monitor_reader {
@@ -23,8 +24,8 @@ const char *monitor_directory(void);
  * Opens the maps of a directory. 0, or -errno with a sentence:
  * -ENOENT when nothing is loaded, -EPROTO when another version loaded it.
  */
-int monitor_reader_open(struct monitor_reader *ret_reader, const char *directory, char *problem,
-			size_t size);
+int monitor_reader_open(struct monitor_reader *ret_reader, const char *directory,
+			char problem[PROBLEM_SIZE]);
 void monitor_reader_close(struct monitor_reader *reader);
 
 /* Whether what was opened is still what the directory holds. */

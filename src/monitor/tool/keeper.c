@@ -23,11 +23,12 @@ struct keeper {
 	struct loader_options options;
 	struct loader *loader;
 	struct guard_loader *guard; /* NULL: there can be none */
+	char guard_problem[PROBLEM_SIZE];
 	int lock;
 };
 
 /* With the lock on changes held. */
-static int keeper_load(struct keeper *keeper, char *problem, size_t size)
+static int keeper_load(struct keeper *keeper, char problem[PROBLEM_SIZE])
 {
 	const struct loader_options *options = &keeper->options;
 	int result;
@@ -36,36 +37,36 @@ static int keeper_load(struct keeper *keeper, char *problem, size_t size)
 	if (keeper->lock == -EWOULDBLOCK)
 		return KEEPER_OTHER;
 	if (keeper->lock < 0)
-		return pins_fail(keeper->lock, problem, size, LOCKFILE_KEEPER ": %s",
-				 strerror(-keeper->lock));
-	result = loader_open(&keeper->loader, options, problem, size);
+		return problem_set(keeper->lock, problem, LOCKFILE_KEEPER ": %s",
+				   strerror(-keeper->lock));
+	result = loader_open(&keeper->loader, options, problem);
 	if (result < 0)
 		return result;
 	/* Counting goes on without a guard. */
-	problem[0] = '\0';
 	if (loader_probe(keeper->loader)->mode == MONITOR_FENTRY)
 		guard_loader_open(&keeper->guard, options->directory,
-				  options->tables ? options->tables : pins_places(), problem, size);
+				  options->tables ? options->tables : pins_places(),
+				  keeper->guard_problem);
 	return 0;
 }
 
-int keeper_start(struct keeper **ret_keeper, const struct loader_options *options, char *problem,
-		 size_t size)
+int keeper_start(struct keeper **ret_keeper, const struct loader_options *options,
+		 char problem[PROBLEM_SIZE])
 {
 	struct keeper *keeper = calloc(1, sizeof(*keeper));
 	int change = -1, result;
 
 	if (!keeper)
-		return pins_fail(-ENOMEM, problem, size, "no memory");
+		return problem_set(-ENOMEM, problem, "no memory");
 	pins_listen();
 	keeper->options = *options;
 	keeper->lock = -1;
-	result = probe_rights(problem, size);
+	result = probe_rights(problem);
 	if (result == 0) {
 		change = lockfile_take(LOCKFILE_CHANGE, LOCK_EX);
-		result = change < 0 ? pins_fail(change, problem, size, LOCKFILE_CHANGE ": %s",
-						strerror(-change)) :
-				      keeper_load(keeper, problem, size);
+		result = change < 0 ? problem_set(change, problem, LOCKFILE_CHANGE ": %s",
+						  strerror(-change)) :
+				      keeper_load(keeper, problem);
 	}
 	if (change >= 0)
 		close(change);
@@ -81,9 +82,14 @@ const struct probe *keeper_probe(const struct keeper *keeper)
 	return loader_probe(keeper->loader);
 }
 
-int keeper_tend(struct keeper *keeper, char *problem, size_t size)
+const char *keeper_guard_problem(const struct keeper *keeper)
 {
-	int result = loader_tend(keeper->loader, problem, size), lock;
+	return keeper->guard_problem;
+}
+
+int keeper_tend(struct keeper *keeper, char problem[PROBLEM_SIZE])
+{
+	int result = loader_tend(keeper->loader, problem), lock;
 
 	if (result < 0 || !keeper->guard)
 		return result;
@@ -106,7 +112,7 @@ void keeper_stop(struct keeper *keeper)
 }
 
 /* The keeper sees that everything is gone, and with it goes what could not be pinned. */
-static int keeper_wait(char *problem, size_t size)
+static int keeper_wait(char problem[PROBLEM_SIZE])
 {
 	struct timespec step = { 0, UNLOAD_STEP_MS * 1000000l };
 
@@ -119,22 +125,22 @@ static int keeper_wait(char *problem, size_t size)
 		}
 		nanosleep(&step, NULL);
 	}
-	return pins_fail(-EBUSY, problem, size,
-			 "the process that looks after it (see " LOCKFILE_KEEPER ") did not end");
+	return problem_set(-EBUSY, problem,
+			   "the process that looks after it (see " LOCKFILE_KEEPER ") did not end");
 }
 
-int keeper_unload(const char *directory, char *problem, size_t size)
+int keeper_unload(const char *directory, char problem[PROBLEM_SIZE])
 {
 	int change = lockfile_take(LOCKFILE_CHANGE, LOCK_EX), result;
 
 	if (change < 0)
-		return pins_fail(change, problem, size, LOCKFILE_CHANGE ": %s", strerror(-change));
+		return problem_set(change, problem, LOCKFILE_CHANGE ": %s", strerror(-change));
 	if (pins_is_bpf(directory))
 		guard_loader_disarm(directory);
 	result = pins_is_bpf(directory) ? pins_remove(directory) : -ENOENT;
 	close(change);
 	if (result < 0)
-		return pins_fail(result, problem, size, "%s: %s", directory,
-				 result == -ENOENT ? "nothing is loaded" : strerror(-result));
-	return keeper_wait(problem, size);
+		return problem_set(result, problem, "%s: %s", directory,
+				   result == -ENOENT ? "nothing is loaded" : strerror(-result));
+	return keeper_wait(problem);
 }

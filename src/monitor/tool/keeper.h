@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 
+#include "base/problem.h"
 #include "monitor/accounting/loader.h"
 
 struct keeper;
@@ -19,19 +20,22 @@ struct keeper;
  * sentence.
  */
 enum { KEEPER_OTHER = 1 };
-int keeper_start(struct keeper **ret_keeper, const struct loader_options *options, char *problem,
-		 size_t size);
+int keeper_start(struct keeper **ret_keeper, const struct loader_options *options,
+		 char problem[PROBLEM_SIZE]);
 
 /* What it stands on. */
 const struct probe *keeper_probe(const struct keeper *keeper);
 
+/* Why there is no guard; "" if there is one, or can be none. */
+const char *keeper_guard_problem(const struct keeper *keeper);
+
 /* To be called a few times a second. -ENOENT when somebody unloaded everything. */
-int keeper_tend(struct keeper *keeper, char *problem, size_t size);
+int keeper_tend(struct keeper *keeper, char problem[PROBLEM_SIZE]);
 
 /* Ends looking after it; what is pinned stays. */
 void keeper_stop(struct keeper *keeper);
 
 /* Takes everything out of the kernel. -ENOENT when there was nothing. */
-int keeper_unload(const char *directory, char *problem, size_t size);
+int keeper_unload(const char *directory, char problem[PROBLEM_SIZE]);
 
 #endif

@@ -32,7 +32,6 @@ enum {
 	EVENTS_MS = 100,
 	TABLES_LEAST = 64,   /* places */
 	EVENTS_WANTED_S = 3, /* a reader of the ring that is gone is forgotten so soon */
-	PROBLEM = 768,
 };
 
 enum job { JOB_SHOW, JOB_ONCE, JOB_KEEP, JOB_EVENTS, JOB_OBJECTS, JOB_UNLOAD };
@@ -99,7 +98,7 @@ static int option_choose(const char *const *names, int count, const char *name)
 /* A sentence, and how it is used. */
 static int __attribute__((format(printf, 1, 2))) usage_fail(const char *format, ...)
 {
-	char problem[PROBLEM];
+	char problem[PROBLEM_SIZE];
 	va_list arguments;
 
 	va_start(arguments, format);
@@ -221,9 +220,9 @@ static void watch_stop(struct watch *watch)
 	watch->keeper = NULL;
 }
 
-static int watch_start(struct watch *watch, char *problem, size_t size)
+static int watch_start(struct watch *watch, char problem[PROBLEM_SIZE])
 {
-	int result = keeper_start(&watch->keeper, &watch->options->load, problem, size);
+	int result = keeper_start(&watch->keeper, &watch->options->load, problem);
 	const struct probe *probe;
 
 	watch->asked = boot_seconds();
@@ -231,40 +230,40 @@ static int watch_start(struct watch *watch, char *problem, size_t size)
 		return 0;
 	if (result < 0)
 		return result;
-	if (problem[0])
-		fprintf(stderr, "rdma_monitor: there is no guard: %s\n", problem);
-	problem[0] = '\0';
+	if (keeper_guard_problem(watch->keeper)[0])
+		fprintf(stderr, "rdma_monitor: there is no guard: %s\n",
+			keeper_guard_problem(watch->keeper));
 	probe = keeper_probe(watch->keeper); /* not surveyed when all was there already */
 	if (probe->shortfall[0])
 		fprintf(stderr, "rdma_monitor: watching by %s, since %s\n",
 			monitor_mode_names[probe->mode], probe->shortfall);
 	if (probe->mode != MONITOR_NETLINK)
 		return 0;
-	result = polling_open(&watch->polling, getenv(MONITOR_VARIABLE), problem, size);
-	return result < 0 ? result : polling_step(watch->polling, problem, size);
+	result = polling_open(&watch->polling, getenv(MONITOR_VARIABLE), problem);
+	return result < 0 ? result : polling_step(watch->polling, problem);
 }
 
 /* A few times a second. */
-static int watch_tend(struct watch *watch, char *problem, size_t size)
+static int watch_tend(struct watch *watch, char problem[PROBLEM_SIZE])
 {
 	if (watch->polling || !watch->keeper) {
 		if (boot_seconds() - watch->asked < 1)
 			return 0;
 		watch->asked = boot_seconds();
 		if (watch->polling)
-			return polling_step(watch->polling, problem, size);
+			return polling_step(watch->polling, problem);
 		/* A viewer: unless what it shows was taken away, see whether it has to care. */
 		if (access(watch->options->load.directory, F_OK))
 			return -ENOENT;
-		return watch_start(watch, problem, size);
+		return watch_start(watch, problem);
 	}
-	return keeper_tend(watch->keeper, problem, size);
+	return keeper_tend(watch->keeper, problem);
 }
 
 /* ---- jobs */
 
 static int job_show(const struct options *options, struct watch *watch,
-		    const struct monitor_reader *reader, char *problem, size_t size)
+		    const struct monitor_reader *reader, char problem[PROBLEM_SIZE])
 {
 	bool screen = options->job == JOB_SHOW && isatty(STDOUT_FILENO) && !options->json;
 	struct view *view = view_new(options->by);
@@ -287,28 +286,26 @@ static int job_show(const struct options *options, struct watch *watch,
 			break;
 		wait_ms(TEND_MS);
 		if (result == 0)
-			result = watch_tend(watch, problem, size);
+			result = watch_tend(watch, problem);
 	}
 	view_free(view);
 	return result;
 }
 
-static int pinned_open(const char *directory, const char *name, char *problem, size_t size)
+static int pinned_open(const char *directory, const char *name, char problem[PROBLEM_SIZE])
 {
 	char path[PATH_MAX];
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/%s", directory, name);
 	fd = bpf_obj_get(path);
-	if (fd < 0)
-		snprintf(problem, size, "%.400s/%s: %s", directory, name, strerror(-fd));
-	return fd;
+	return fd < 0 ? problem_set(fd, problem, "%s: %s", path, strerror(-fd)) : fd;
 }
 
 static int job_objects(const struct options *options, const struct monitor_reader *reader,
-		       char *problem, size_t size)
+		       char problem[PROBLEM_SIZE])
 {
-	int fd = pinned_open(options->load.directory, "objects", problem, size);
+	int fd = pinned_open(options->load.directory, "objects", problem);
 	struct monitor_object object;
 	__u64 address, *before = NULL, last;
 
@@ -340,12 +337,12 @@ static int event_skip(void *closure, void *data, size_t size)
 	return 0;
 }
 
-static int job_events(const struct options *options, struct watch *watch, char *problem,
-		      size_t size)
+static int job_events(const struct options *options, struct watch *watch,
+		      char problem[PROBLEM_SIZE])
 {
-	int head_fd = pinned_open(options->load.directory, "head", problem, size);
+	int head_fd = pinned_open(options->load.directory, "head", problem);
 	int ring_fd = head_fd < 0 ? head_fd :
-				    pinned_open(options->load.directory, "events", problem, size);
+				    pinned_open(options->load.directory, "events", problem);
 	struct ring_buffer *old = NULL, *ring = NULL;
 	struct monitor_head *head = MAP_FAILED;
 	int result = ring_fd < 0 ? ring_fd : 0;
@@ -356,8 +353,8 @@ static int job_events(const struct options *options, struct watch *watch, char *
 		old = ring_buffer__new(ring_fd, event_skip, NULL, NULL);
 		ring = ring_buffer__new(ring_fd, event_print, (void *)options, NULL);
 		if (head == MAP_FAILED || !old || !ring) {
-			result = -errno;
-			snprintf(problem, size, "the ring of events: %s", strerror(errno));
+			result = problem_set(-errno, problem, "the ring of events: %s",
+					     strerror(errno));
 			goto out;
 		}
 		ring_buffer__consume(old); /* what somebody else did not read */
@@ -376,7 +373,7 @@ static int job_events(const struct options *options, struct watch *watch, char *
 		dropped = head->dropped;
 		wait_ms(EVENTS_MS);
 		if (result >= 0)
-			result = watch_tend(watch, problem, size);
+			result = watch_tend(watch, problem);
 	}
 	if (head != MAP_FAILED)
 		head->events_until = 0;
@@ -394,26 +391,25 @@ out:
 	return result;
 }
 
-static int job_run(const struct options *options, struct watch *watch, char *problem, size_t size)
+static int job_run(const struct options *options, struct watch *watch, char problem[PROBLEM_SIZE])
 {
 	struct monitor_reader reader;
-	int result = watch_start(watch, problem, size);
+	int result = watch_start(watch, problem);
 
 	if (result < 0)
 		return result;
-	if (watch->polling && (options->job == JOB_EVENTS || options->job == JOB_OBJECTS)) {
-		snprintf(problem, size, "by netlink there is neither a list of objects nor events");
-		return -ENOTSUP;
-	}
-	result = monitor_reader_open(&reader, monitor_directory(), problem, size);
+	if (watch->polling && (options->job == JOB_EVENTS || options->job == JOB_OBJECTS))
+		return problem_set(-ENOTSUP, problem,
+				   "by netlink there is neither a list of objects nor events");
+	result = monitor_reader_open(&reader, monitor_directory(), problem);
 	if (result < 0)
 		return result;
 	if (options->job == JOB_EVENTS)
-		result = job_events(options, watch, problem, size);
+		result = job_events(options, watch, problem);
 	else if (options->job == JOB_OBJECTS)
-		result = job_objects(options, &reader, problem, size);
+		result = job_objects(options, &reader, problem);
 	else
-		result = job_show(options, watch, &reader, problem, size);
+		result = job_show(options, watch, &reader, problem);
 	monitor_reader_close(&reader);
 	return result;
 }
@@ -423,7 +419,7 @@ int main(int argc, char **argv)
 	struct sigaction action = { .sa_handler = on_signal };
 	struct options options;
 	struct watch watch = { .options = &options };
-	char problem[PROBLEM] = "";
+	char problem[PROBLEM_SIZE] = "";
 	const char *named = getenv(MONITOR_VARIABLE);
 	int result;
 
@@ -436,9 +432,9 @@ int main(int argc, char **argv)
 	sigaction(SIGTERM, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	if (options.job == JOB_UNLOAD) {
-		result = keeper_unload(options.load.directory, problem, sizeof(problem));
+		result = keeper_unload(options.load.directory, problem);
 	} else {
-		result = job_run(&options, &watch, problem, sizeof(problem));
+		result = job_run(&options, &watch, problem);
 		watch_stop(&watch);
 	}
 	if (result < 0 && result != -EPIPE)

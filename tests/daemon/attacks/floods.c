@@ -171,7 +171,7 @@ static int order_note(const void *row, void *closure)
 static void turns(void)
 {
 	enum { BEFORE_MOST = ASKED / 20 }; /* users share time, so a few short requests may come first */
-	char problem[PROTO_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	struct order order = { 0 };
 
 	stage_open();
@@ -240,7 +240,7 @@ static int heard_note(const void *row, void *closure)
 static struct heard heard_of(pid_t pid)
 {
 	struct heard heard = { .pid = pid };
-	char problem[PROTO_PROBLEM];
+	char problem[PROBLEM_SIZE];
 
 	CHECK(proto_rows(collector_socket(), MESSAGE_EVENTS, &(struct proto_choose){ 0 },
 			 heard_note, &heard, COLLECTOR_PATIENCE_MS, problem) >= 0, "%s", problem);

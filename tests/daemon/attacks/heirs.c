@@ -208,7 +208,7 @@ static int order_note(const void *row, void *closure)
 static struct order order_of_events(pid_t victim)
 {
 	struct order order = { .victim = victim };
-	char problem[PROTO_PROBLEM];
+	char problem[PROBLEM_SIZE];
 
 	CHECK(proto_rows(collector_socket(), MESSAGE_EVENTS, &(struct proto_choose){ 0 },
 			 order_note, &order, COLLECTOR_PATIENCE_MS, problem) >= 0, "%s", problem);

@@ -26,6 +26,7 @@ enum {
 	DESCRIPTORS_MORE = 700, /* that one user may cost the collector beyond its members */
 	DESCRIPTORS_OURS = 4,	/* of our own requests, just answered */
 	RESIDENT_MORE_KB = 64 << 10,
+	LOG_MOST_BYTES = 64 << 10, /* lines that a user can cause are written seldom */
 };
 
 static uid_t first_uid;
@@ -203,6 +204,7 @@ static bool is_clean(void)
 void stage_is_clean(const char *name)
 {
 	struct proto_status collector_state = { 0 };
+	struct stat log = { 0 };
 	long more;
 
 	if (has_child_ended(collector_pid()) ||
@@ -221,6 +223,8 @@ void stage_is_clean(const char *name)
 		      collector_tenant("victim").peak[KIND_qp] <= QUOTA &&
 		      collector_tenant(NULL).peak[KIND_qp] <= 2 * QUOTA,
 	      "%s: a limit was exceeded", name);
+	CHECK(stat(harness_path("collector.log"), &log) == 0 && log.st_size < LOG_MOST_BYTES,
+	      "%s: the collector wrote %lld bytes into its log", name, (long long)log.st_size);
 	more = resident_kb(collector_pid()) - resident_at_start;
 #ifndef __SANITIZE_ADDRESS__
 	CHECK(more < RESIDENT_MORE_KB, "%s: the collector has %ld KB more than at the start", name,

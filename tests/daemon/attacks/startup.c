@@ -190,7 +190,7 @@ static void plant(enum plant what, const char *path, const char *target)
 /* No client takes the socket of another unprivileged user for a collector. */
 static void served_by_another(const char *path)
 {
-	char problem[PROTO_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	struct proto_status collector_state;
 	pid_t child = split();
 
@@ -208,7 +208,7 @@ static void served_by_another(const char *path)
 /* Who asks at the path now asks this collector. */
 static bool is_served_by(const char *path, pid_t collector)
 {
-	char problem[PROTO_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	struct proto_status collector_state;
 
 	return !proto_call(path, MESSAGE_STATUS, NULL, &collector_state, NULL, 0, 0, problem) &&

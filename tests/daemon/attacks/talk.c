@@ -84,7 +84,7 @@ bool join(struct member *member)
 	struct proto_hello hello = hello_without_limits();
 	struct proto_welcome welcome;
 	struct proto_reply reply;
-	char problem[PROTO_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	int result = proto_call(collector_socket(), MESSAGE_HELLO, &hello, &welcome, &reply,
 				PROTO_KEEP_CONNECTION, PATIENCE_MS, problem);
 
@@ -126,7 +126,7 @@ struct proto_grow_request want(const struct member *member, unsigned kind, uint6
 
 int ask(const struct proto_grow_request *need)
 {
-	char problem[PROTO_PROBLEM];
+	char problem[PROBLEM_SIZE];
 	struct proto_grow_reply give;
 	struct proto_reply reply;
 	int result = proto_call(collector_socket(), MESSAGE_GROW, need, &give, &reply, 0,

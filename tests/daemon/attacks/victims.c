@@ -71,7 +71,7 @@ static void try_again(uint64_t begun)
 
 void victim_enter(void)
 {
-	char problem[LEDGER_PROBLEM] = "";
+	char problem[PROBLEM_SIZE] = "";
 	struct ledger_options options = { .transport = TRANSPORT_LEASE,
 					  .socket = collector_socket(),
 					  .limits = &no_limits,

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* CHANGE_POLICY, TENANT_ADD, TENANT_REMOVE, RELOAD and REPLACE: changes of the policy. */
+#include "collector/answers.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "collector/control.h"
+
+static struct proto_change request_change(const struct request *request)
+{
+	struct proto_change change = *(const struct proto_change *)request->body;
+
+	proto_text(change.section);
+	proto_text(change.text);
+	return change;
+}
+
+static const char *section_tenant(const char *section)
+{
+	static const char prefix[] = "tenant ";
+
+	return strncmp(section, prefix, sizeof(prefix) - 1) ? NULL : section + sizeof(prefix) - 1;
+}
+
+/* Done, or not and why. */
+static void request_done(const struct request *request, int result, const char *problem)
+{
+	if (result < 0)
+		server_fail(request, result, "%s", problem);
+	else
+		server_reply(request, 0, NULL, NULL, 0);
+}
+
+static void change_make(struct collector *collector, const struct request *request,
+			const struct proto_change *asked)
+{
+	char problem[PROBLEM_SIZE];
+	int result = control_change(collector, asked->section, asked->text, problem);
+
+	request_done(request, result, problem);
+}
+
+void answer_CHANGE_POLICY(struct collector *collector, const struct request *request)
+{
+	struct proto_change asked = request_change(request);
+	const char *tenant = section_tenant(asked.section);
+
+	if (tenant && strcmp(tenant, COLLECTOR_TENANT) &&
+	    !policy_tenant_find(collector->effective, tenant))
+		server_fail(request, -ENOENT, "there is no tenant '%s'", tenant);
+	else
+		change_make(collector, request, &asked);
+}
+
+void answer_TENANT_ADD(struct collector *collector, const struct request *request)
+{
+	struct proto_change asked = request_change(request);
+	const char *tenant = section_tenant(asked.section);
+
+	if (!tenant)
+		server_fail(request, -EINVAL, "'%s' is no tenant", asked.section);
+	else if (policy_tenant_find(collector->effective, tenant))
+		server_fail(request, -EEXIST, "there is a tenant '%s' already", tenant);
+	else
+		change_make(collector, request, &asked);
+}
+
+void answer_TENANT_REMOVE(struct collector *collector, const struct request *request)
+{
+	struct proto_change asked = request_change(request);
+	const char *tenant = section_tenant(asked.section);
+	char problem[PROBLEM_SIZE];
+	int result;
+
+	if (!tenant) {
+		server_fail(request, -EINVAL, "'%s' is no tenant", asked.section);
+		return;
+	}
+	result = control_tenant_remove(collector, tenant, problem);
+	request_done(request, result, problem);
+}
+
+void answer_RELOAD(struct collector *collector, const struct request *request)
+{
+	int result = control_reload(collector, RELOAD_WHOLE);
+
+	request_done(request, result, collector->problem);
+}
+
+void answer_REPLACE(struct collector *collector, const struct request *request)
+{
+	int result = control_reload(collector, RELOAD_LESS);
+
+	request_done(request, result, collector->problem);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* EVENTS and EXPLAIN: what happened, and why. */
+#include "collector/answers.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "collector/subject.h"
+
+void answer_EVENTS(struct collector *collector, const struct request *request)
+{
+	struct proto_choose choose = request_choice(request);
+	const struct proto_event *event;
+
+	guards_listen(collector);
+	event = events_first(&collector->events);
+	for (; event; event = events_next(&collector->events, event))
+		if (events_is_chosen(&choose, event))
+			server_row(request, event);
+	if (choose.flags & CHOOSE_FOLLOW)
+		server_subscribe(request);
+	else
+		server_end(request);
+}
+
+void answer_EXPLAIN(struct collector *collector, const struct request *request)
+{
+	const struct proto_ask *ask = request->body;
+	pid_t pid = ask->pid ? ask->pid : request->pid;
+	int member = members_of_pid(&collector->members, pid);
+	struct proto_explanation explanation = { 0 };
+	const struct proto_event *event = NULL;
+	const struct policy_rule *rule;
+	struct subject subject;
+	int result = subject_of_process(&subject, pid);
+	bool foreign = (result < 0 || subject.policy.uid != request->uid) &&
+		       !request_is_admin(collector, request);
+
+	/* Who it is, where it runs, and even that it exists is its user's affair. Events are
+	 * everybody's. */
+	if (foreign)
+		result = -EPERM;
+	guards_listen(collector);
+	if (ask->number)
+		event = events_numbered(&collector->events, pid, ask->number);
+	if (ask->number && !event) {
+		server_fail(request, -ENOENT, "no event %d-%llu is kept", (int)pid,
+			    (unsigned long long)ask->number);
+		return;
+	}
+	if (result < 0 && !event) {
+		server_fail(request, result,
+			    foreign ? "process %d: only its user, root and administrators may ask" :
+				      "there is no process %d",
+			    (int)pid);
+		return;
+	}
+	if (event) {
+		explanation.has_event = 1;
+		explanation.event = *event;
+		snprintf(explanation.tenant, sizeof(explanation.tenant), "%s", event->tenant);
+	}
+	if (result == 0) {
+		explanation.alive = 1;
+		explanation.registered = member >= 0;
+		rule = policy_match(collector->effective, &subject.policy);
+		explanation.uid = subject.policy.uid;
+		explanation.gid = subject.policy.gid;
+		snprintf(explanation.container, sizeof(explanation.container), "%s",
+			 subject.container);
+		snprintf(explanation.job, sizeof(explanation.job), "%s", subject.job);
+		snprintf(explanation.cgroup, sizeof(explanation.cgroup), "%.255s", subject.cgroup);
+		snprintf(explanation.rule, sizeof(explanation.rule), "%s",
+			 rule ? rule->source : "");
+		if (member >= 0)
+			snprintf(explanation.tenant, sizeof(explanation.tenant), "%s",
+				 collector->books.file
+					 ->tenant[collector->books.file->member[member].tenant]
+					 .name);
+		else if (!event)
+			snprintf(explanation.tenant, sizeof(explanation.tenant), "%s",
+				 rule ? rule->tenant->name : COLLECTOR_TENANT);
+	}
+	server_reply(request, 0, &explanation, NULL, 0);
+}

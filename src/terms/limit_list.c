@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading a list of limits; see limit_list.h. */
+#include "terms/limit_list.h"
+
+#include <errno.h>
+#include <string.h>
+
+static bool word_take(const char **at, const char *word)
+{
+	size_t length = strlen(word);
+
+	if (strncmp(*at, word, length))
+		return false;
+	*at += length;
+	return true;
+}
+
+/* Takes "device:NAME:", if that is there. */
+static bool device_take(struct limit_list *list)
+{
+	const char *name = list->at, *end;
+
+	if (!word_take(&name, "device:"))
+		return false;
+	end = name + strcspn(name, ":;");
+	if (*end != ':' || end == name || end - name >= NAME_SIZE)
+		return false;
+	list->device = name;
+	list->device_length = (size_t)(end - name);
+	list->at = end + 1;
+	return true;
+}
+
+static int part_begin(struct limit_list *list)
+{
+	list->device = NULL;
+	list->device_length = 0;
+	if (word_take(&list->at, "process:"))
+		list->scope = SCOPE_PROCESS;
+	else if (word_take(&list->at, "host:"))
+		list->scope = SCOPE_HOST;
+	else if (device_take(list))
+		list->scope = SCOPE_DEVICE;
+	else if (list->typed)
+		list->scope = SCOPE_PROCESS;
+	else
+		return -EINVAL;
+	return 0;
+}
+
+int limit_list_next(struct limit_list *list, struct limit_item *ret_item)
+{
+	bool first = !list->inside;
+	const char *end, *equals;
+	uint64_t amount;
+	int kind;
+
+	if (first && !*list->at)
+		return 0;
+	if (first && part_begin(list) < 0)
+		return -EINVAL;
+	end = list->at + strcspn(list->at, ",;");
+	equals = memchr(list->at, '=', (size_t)(end - list->at));
+	kind = equals ? kind_find(list->at, (size_t)(equals - list->at)) : -1;
+	if (kind < 0 ||
+	    kind_amount_parse((enum kind)kind, equals + 1, (size_t)(end - equals - 1), &amount) < 0)
+		return -EINVAL;
+	*ret_item = (struct limit_item){
+		.scope = list->scope,
+		.device = list->device,
+		.device_length = list->device_length,
+		.first = first,
+		.kind = (enum kind)kind,
+		.amount = amount,
+		.text = list->at,
+		.length = (size_t)(end - list->at),
+	};
+	list->inside = *end == ',';
+	list->at = *end ? end + 1 : end;
+	if (list->typed && !list->inside)
+		list->at += strspn(list->at, ";");
+	return 1;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Limits as RDMA_INTERCEPT_LIMITS and the command write them:
+ *	process:qp=10,mr=5;host:mr_bytes=1G;device:mlx5_0:qp=3
+ * that is, parts of one scope each, separated by ';', with limits separated by ','.
+ */
+#ifndef TERMS_LIMIT_LIST_H
+#define TERMS_LIMIT_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "terms/kinds.h"
+#include "terms/terms.h"
+
+/* A list while it is read; starts with `at` (and `typed`), the rest zero. */
+struct limit_list {
+	const char *at; /* after a failure: the limit that is wrong, up to ',' or ';' */
+	bool typed;	/* by a person: a part without a scope is of the process, and parts
+			 * between others may be empty */
+	bool inside;	/* at is in a part, behind its scope */
+	enum limit_scope scope;
+	const char *device;
+	size_t device_length;
+};
+
+struct limit_item {
+	enum limit_scope scope; /* SCOPE_PROCESS, SCOPE_HOST or SCOPE_DEVICE */
+	const char *device;	/* of SCOPE_DEVICE; not ended by a NUL */
+	size_t device_length;
+	bool first; /* of its part */
+	enum kind kind;
+	uint64_t amount;
+	const char *text; /* "KIND=AMOUNT", not ended by a NUL */
+	size_t length;
+};
+
+/* Takes the next limit: 1, 0 at the end, or -EINVAL. */
+int limit_list_next(struct limit_list *list, struct limit_item *ret_item);
+
+#endif

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# shellcheck disable=SC2016,SC2154,SC2317 # words for other shells; variables and functions of cli.sh
+# Cases of cli.sh, which sources this: what the command does without a collector.
+
+# ---- the command line
+
+usage_errors() {
+	while IFS='|' read -r text arguments; do
+		read -ra words <<<"$arguments"
+		check "usage: '$arguments'" complains 2 "$text" "${words[@]}"
+	done <<'END'
+which command?|
+no command 'nonsense'|nonsense
+no command 'nonsense'|nonsense --help
+no option --nonsense|--nonsense
+no option -x|-x status
+--socket needs a value|status --socket
+--json takes no value|--json=1 status
+get, set, unset|limit
+get, set, unset|limit put
+tenant, process, device, kind|show
+status, on, off|guard
+status takes no option --follow|status -f
+events takes no option --limit|events --limit qp=1
+what to do with 'more'|status more
+auto, always, never|--color=blue status
+not a process ID|show process self
+not a process ID|explain 0
+not a process ID|explain 99999999999
+neither PID nor PID-NUMBER|explain 1-
+neither PID nor PID-NUMBER|explain 1-0
+something is missing|explain
+something is missing|check
+something is missing|limit set host
+something is missing|tenant add
+something is missing|guard on
+something is missing|guard off
+what to do with 'more'|guard status a more
+host, default or tenant NAME|limit set
+host, default or tenant NAME|limit set everything qp=1
+host, default or tenant NAME|limit get tenant
+not KEY=VALUE|limit set host qp
+not KEY=VALUE|limit set host =1
+not KEY=VALUE|limit set host qp=
+cannot be the name of a tenant|tenant remove aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+cannot be the name of a tenant|guard on aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+END
+	check "an empty name of a tenant" complains 2 "cannot be the name" tenant add ''
+	check "a name of two lines" complains 2 'cannot be the name' tenant add $'a\nmode = audit'
+	check "a value of two lines" complains 2 'is not one line' limit set host $'qp=1\nmr=2'
+	check "more than a message takes" complains 2 'too much at once' \
+		limit set host "qp=$(printf '%01100d' 1)"
+	check "a path that no socket can have" complains 2 'less than 108' -s "$(printf '%0200d' 1)" status
+	check "a mistake before -j is told as JSON, too" exits 2 --nonsense status -j
+	check "is a document" is_json
+	check "no kind of that name" complains 1 "no kind 'quux'" show kind quux
+	check "no section of that name" complains 2 "unknown section 'quux': expected collector," show key quux
+}
+
+help_and_version() {
+	check "help" exits 0 --help
+	check "help goes to standard output" silent err
+	check "there are commands and options" test "${#names[@]}" -gt 10 -a "${#options[@]}" -gt 10
+	manual=$(sed 's/\\-/-/g; s/\\&//g' "$sources/man/rdma_intercept.1")
+	"$command" --help >"$work/help"
+	for name in "${names[@]}"; do
+		read -ra words <<<"$name"
+		check "'$name' is in the help" grep -q "^$name " "$work/help"
+		check "'$name --help' says how" exits 0 "${words[@]}" --help
+		check "'$name --help' has its usage" says out "usage: rdma_intercept $name"
+		check "the manual has '$name'" grep -q "rdma_intercept $name" <<<"$manual"
+		check "'$name --help' as JSON" answers "${words[@]}" -h
+	done
+	for option in "${options[@]}"; do
+		check "the manual has --$option" grep -qe "--$option" <<<"$manual"
+	done
+	check "help as JSON" answers --help
+	check "version" exits 0 -V
+	check "version has a number" grep -qE '^rdma_intercept [0-9]+\.[0-9]+' "$work/out"
+	check "version as JSON" answers --version
+	check "options after the command" exits 0 show kind --json
+	check "and before it" exits 0 -j show kind
+	check "and among the words" exits 0 show -j kind
+	check "operands after --" exits 0 -- show kind
+}
+
+# ---- without a collector
+
+no_collector() {
+	check "the kinds" exits 0 show kind
+	while read -r kind; do
+		check "kind $kind" grep -qE "^$kind +(count|bytes) +[a-zA-Z]" "$work/out"
+	done < <(sed -n 's/^KIND(\([a-z_]*\),.*/\1/p' "$sources/src/terms/kinds.def")
+	check "the kinds as JSON" answers show kind
+	check "the keys" exits 0 show key
+	check "a key of the collector" grep -qE '^collector +socket +- +the ' "$work/out"
+	check "a key of the host" grep -qE '^host +guard_writes +on +whether ' "$work/out"
+	check "a key of tenants" grep -qE '^tenant +mode +enforce +what ' "$work/out"
+	check "keys for kinds" grep -qE '^default +process\.device\.NAME\.KIND +unlimited +limit ' "$work/out"
+	check "the conditions" grep -qE '^cgroup +yes +the path ' "$work/out"
+	check "the keys of a section" exits 0 show key host
+	check "no others" not grep -qE '^(collector|default|tenant) ' "$work/out"
+	check "the keys as JSON" answers show key
+	check "what is expected" says out '"expected":"on or off"'
+	for arguments in status 'show tenant' 'show process' 'show process 1' 'show device' 'show kind qp' \
+		'limit get' 'limit set host qp=1' 'limit unset host qp' 'tenant list' 'tenant add x' \
+		'tenant remove x' 'guard status' 'guard on x' 'guard off x' reload 'explain 1' events \
+		'events -f'; do
+		read -ra words <<<"$arguments"
+		check "no collector: $arguments" complains 3 "no collector at $work/socket" "${words[@]}"
+		check "no collector, as JSON: $arguments" exits 3 -j "${words[@]}"
+		check "an error is a document: $arguments" is_json
+		check "that has it: $arguments" says out '{"error":"no collector at '
+	done
+	check "--socket goes before the environment" complains 3 "at $work/other" -s "$work/other" status
+}
+
+check_policy() {
+	cat >"$work/good.conf" <<'END'
+[host]
+qp = 100
+[tenant a]
+match = uid=1
+match = uid=2
+[tenant b]
+END
+	printf '[tenant a]\nqp = 1\nqp = nonsense\n' >"$work/bad.conf"
+	check "check: a good file" exits 0 check "$work/good.conf"
+	check "check: in words" says out "$work/good.conf: ok, 2 tenants, 2 rules"
+	check "check: as JSON" answers check "$work/good.conf"
+	check "check: a bad file" exits 1 check "$work/bad.conf"
+	check "check: file, line and reason" grep -q "^$work/bad.conf:3: ." "$work/out"
+	check "check: a bad file as JSON" exits 1 -j check "$work/bad.conf"
+	check "check: is a document" is_json
+	check "check: says so in it" says out '"ok":false'
+	check "check: no file" exits 1 check "$work/none.conf"
+	check "check: names it" says out "$work/none.conf"
+}
+
+doctor() {
+	check "doctor" exits 0 doctor
+	check "doctor: the library" grep -qE "^OK +library +$(realpath "$library") " "$work/out"
+	check "doctor: no collector" grep -qE '^WARN +collector +no collector' "$work/out"
+	check "doctor: nothing preloads" grep -qE '^WARN +preload' "$work/out"
+	check "doctor: one line each" not grep -qvE '^(OK|WARN) +[a-z]+' "$work/out"
+	check "doctor: as JSON" answers doctor
+	LD_PRELOAD=$preload check "doctor: LD_PRELOAD" exits 0 doctor
+	check "doctor: is seen" grep -qE '^OK +preload +LD_PRELOAD' "$work/out"
+	check "doctor: warns of sanitized programs" grep -qE '^OK +preload .*-fsanitize=address' "$work/out"
+	echo "no library" >"$work/no.so"
+	RDMA_INTERCEPT_LIBRARY=$work/no.so check "doctor: a library that is none" exits 1 doctor
+	check "doctor: fails" grep -qE '^FAIL +library' "$work/out"
+	touch "$work/socket"
+	check "doctor: a file where the socket should be" exits 1 doctor
+	check "doctor: says so" grep -qE '^FAIL +socket +.* is not a socket' "$work/out"
+	rm "$work/socket"
+	ln -s /etc/passwd "$shm"
+	check "doctor: a link in place of the shared memory" exits 1 doctor
+	check "doctor: is not followed" grep -qE "^FAIL +shared memory +$shm is not a regular file" "$work/out"
+	rm "$shm"
+	touch "$shm"
+	chmod 666 "$shm"
+	check "doctor: shared memory that others can write" exits 0 doctor
+	check "doctor: warns" grep -qE "^WARN +shared memory +$shm has mode 0666" "$work/out"
+	rm "$shm"
+}
+
+run_programs() {
+	check "run: the program's own status" exits 7 run sh -c 'exit 7'
+	PATH=/usr/bin:/bin check "run: not found" complains 127 'nonsense: No such file' run nonsense
+	check "run: not executable" complains 126 "$work: Permission denied" run "$work"
+	check "run: no command" complains 125 'something is missing' run
+	check "run: a bad option" complains 125 'no option --nonsense' run --nonsense true
+	check "run: an option of another" complains 125 'run takes no option --follow' run -f true
+	check "run: a bad option before it" complains 125 'no option --nonsense' --nonsense run true
+	check "run: a mode that is none" complains 125 'enforce, warn, audit' run --mode hard true
+	check "run: a transport that is none" complains 125 'auto, lease' run --transport post true
+	for limit in '' 'qp' 'qp=' 'qp=x' 'nonsense=1' 'mr=1G' 'qp=1,' 'user:qp=1' 'device:qp=1' 'device::qp=1' \
+		'process:' 'host:qp=1;x'; do
+		check "run: limit '$limit'" complains 125 'is not a limit' run --limit "$limit" true
+	done
+	RDMA_INTERCEPT_LIBRARY=$work/none.so check "run: no library" \
+		complains 125 "RDMA_INTERCEPT_LIBRARY=$work/none.so: No such" run true
+	mkdir "$work/a b"
+	cp "$library" "$work/a b/"
+	RDMA_INTERCEPT_LIBRARY="$work/a b/librdma_intercept.so" check "run: a path that LD_PRELOAD cannot have" \
+		complains 125 'no path with a colon or a space' run true
+	check "run: no collector to ask for the tenant" \
+		complains 125 'no collector at' run --tenant default true
+	PATH=/usr/bin:/bin check "run: errors as JSON" exits 127 -j run nonsense
+	check "run: are a document" is_json
+
+	check "run: with everything" exits 0 run --limit 'qp=10,mr=5' --limit 'host:qp=9;device:rxe0:mr_bytes=1G' \
+		--mode audit --transport embedded --quiet -s "$work/other" -- env
+	check "run: limits" same "$(environment RDMA_INTERCEPT_LIMITS)" \
+		'process:qp=10,mr=5;host:qp=9;device:rxe0:mr_bytes=1G'
+	check "run: mode" same "$(environment RDMA_INTERCEPT_MODE)" audit
+	check "run: transport" same "$(environment RDMA_INTERCEPT_TRANSPORT)" embedded
+	check "run: quiet" same "$(environment RDMA_INTERCEPT_QUIET)" 1
+	check "run: socket" same "$(environment RDMA_COLLECTOR_SOCKET)" "$work/other"
+	check "run: preload" same "$(environment LD_PRELOAD)" "$(realpath "$library")"
+	check "run: without options nothing is set" exits 0 run env
+	check "run: no limits" same "$(environment RDMA_INTERCEPT_LIMITS)" ''
+	check "run: no mode" same "$(environment RDMA_INTERCEPT_MODE)" ''
+	other=$(ldconfig -p | sed -n 's/.*libdl\.so\.2 .*=> //p' | head -1)
+	LD_PRELOAD=$other RDMA_INTERCEPT_LIMITS='host:qp=1;' check "run: what is there already" \
+		exits 0 run --limit qp=2 env
+	check "run: stays behind the library" same "$(environment LD_PRELOAD)" "$(realpath "$library"):$other"
+	check "run: stays before the new limits" same "$(environment RDMA_INTERCEPT_LIMITS)" 'host:qp=1;process:qp=2'
+	check "run: the program's options are its own" exits 0 run env -i "$(command -v echo)" -j --help
+	check "run: as they are" same "$(cat "$work/out")" '-j --help'
+	check "run: and its --" exits 0 run -- echo -- x
+	check "run: as well" same "$(cat "$work/out")" '-- x'
+	mkdir -p "$work/prefix/bin" "$work/prefix/lib"
+	cp "$command" "$work/prefix/bin/"
+	cp "$library" "$work/prefix/lib/"
+	try "$work/prefix/bin/rdma_intercept" run env
+	check "run: the library of the same prefix" \
+		same "$(environment LD_PRELOAD)" "$work/prefix/lib/librdma_intercept.so"
+	check "run: a limit is in force" exits 0 run --limit qp=2 -- "$build/test_global_limit"
+	check "run: and refuses" says err 'qp used 2/2, wanted 1 more, limit of the process'
+	fresh
+}
+
+output_and_escapes() {
+	try sh -c '"$0" show kind >/dev/full' "$command"
+	check "a full device is an error" test "$status" -eq 1
+	check "that is told" says err 'rdma_intercept: the output cannot be written: No space left'
+	try sh -c '"$0" show kind >&-' "$command"
+	check "no output at all is one, too" test "$status" -eq 1
+	try sh -c 'trap "" PIPE; "$0" show kind | true; "$0" -j show kind | true' "$command"
+	check "a reader that has gone is no crash" test "$status" -eq 0
+	try env -i "$command" show kind
+	check "no environment" test "$status" -eq 0
+	try sh -c 'exec 0<&- 2>&-; "$0" status' "$command"
+	check "no standard error" test "$status" -eq 3
+	check "control characters of the user are escaped" complains 2 'no command '"'"'\x1b[31m'"'" $'\e[31m'
+	check "so is what is no UTF-8" complains 2 'no command '"'"'\xff'"'" $'\xff'
+	check "and what turns the writing around" complains 2 '\xe2\x80\xae' $'\u202e'
+	check "letters are not" complains 2 'größe' größe
+	check "no UTF-8 in JSON" exits 2 -j $'\xff'
+	check "is a document" is_json
+	# rdma_monitor prints by the same rules; unit_print has the rest of it.
+	try "$build/rdma_monitor" $'\e[31m\xff\u202e'
+	check "rdma_monitor: escaped in the same way" says err 'unknown argument '"'"'\x1b[31m\xff\xe2\x80\xae'"'"
+	try "$build/rdma_monitor" größe
+	check "rdma_monitor: letters are not" says err 'größe'
+}
+
+completion() {
+	for name in "${names[@]}"; do
+		case $name in
+		*' '*) check "completion of '$name'" completes "${name% *} " "${name#* }" ;;
+		*) check "completion of '$name'" completes '' "$name" ;;
+		esac
+	done
+	check "completion of a part" completes 'sta' status
+	check "completion of nothing else" not completes 'sta' run
+	check "completion of common options" completes '--' --json --socket --color
+	check "completion of no others" not completes '--' --limit
+	check "completion of run's options" completes 'run --' --limit --mode --tenant --transport --quiet
+	check "completion leaves the program's alone" not completes 'run env -' --json
+	check "completion of kinds" completes 'show kind ' qp mr_bytes
+	check "completion of limits" completes 'run --limit host:q' qp=
+	while IFS='|' read -r line keys; do
+		read -ra words <<<"$keys"
+		check "completion of keys: '$line'" completes "$line " "${words[@]}"
+	done <<'END'
+limit set host|qp= mr_bytes= guard_writes=
+limit set default|qp= process.qp= mode= guard=
+limit set tenant x|qp= process.qp= mode= guard= match=
+tenant add x|process.mr_bytes= mode=
+limit unset host|qp guard_writes
+limit unset tenant x|process.qp mode match
+show key|collector host default tenant
+tenant add x --match|uid= gid= cgroup= container= job=
+END
+	check "completion of no keys of other sections" not completes 'limit set host ' process.qp=
+	check "completion of sections" completes 'limit get ' host default tenant
+	while IFS='|' read -r option value; do
+		check "completion of --$option" completes "run --$option " "$value"
+		check "completion of --$option=" completes "run --$option=" "$value"
+	done <<'END'
+mode|audit
+transport|embedded
+color|never
+limit|qp=
+match|uid=
+END
+	check "completion does not start programs" completes "run touch $work/started -"
+	check "really" not test -e "$work/started"
+}

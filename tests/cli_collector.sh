@@ -1,0 +1,408 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# shellcheck disable=SC2016,SC2154,SC2317 # words for other shells; variables and functions of cli.sh
+# Cases of cli.sh, which sources this: what the command asks of a collector.
+
+# ---- with a collector
+
+status_and_show() {
+	collector_begin
+	check "status" exits 0 status
+	check "status: the collector" grep -qE "^pid +$collector_pid\$" "$work/out"
+	check "status: its socket" grep -qE "^socket +$work/socket\$" "$work/out"
+	check "status: its policy" grep -qE "^policy +$policy\$" "$work/out"
+	check "status: the columns" grep -qE '^NAME +MODE +PROCS +QP' "$work/out"
+	check "status: a tenant" grep -qE '^ours +enforce +0 +0/4' "$work/out"
+	check "status: another" grep -qE '^theirs +warn +0 ' "$work/out"
+	check "status: bytes for people" says out '0/1.5G'
+	check "status: no colours in a file" not grep -q $'\e' "$work/out"
+	check "status as JSON" answers status
+	check "status: exact bytes" says out '"limit":1610612736'
+	check "status: no limit" says out '"limit":null'
+	for arguments in 'show tenant' 'show tenant ours' 'show process' 'show device' "show device $device" \
+		'show kind qp' 'limit get' 'limit get host' 'limit get default' 'limit get tenant ours' \
+		'tenant list' 'guard status' 'guard status ours' events "explain $$" doctor; do
+		read -ra words <<<"$arguments"
+		check "$arguments" exits 0 "${words[@]}"
+		check "$arguments as JSON" answers "${words[@]}"
+	done
+	check "show: no such tenant" complains 1 "no tenant 'x'" show tenant x
+	check "show: no such process" complains 1 "no process '1'" show process 1
+	check "show: no such device" complains 1 "no device 'x'" show device x
+	check "limit: no such tenant" complains 1 'tenant x' limit get tenant x
+	check "explain: no such process" complains 1 '4000000' explain 4000000
+	check "explain: no such event" complains 1 "1-1" explain 1-1
+	check "doctor: the collector" exits 0 doctor
+	check "doctor: found" grep -qE "^OK +collector +pid $collector_pid" "$work/out"
+	check "doctor: one language" grep -qE '^OK +protocol' "$work/out"
+	check "doctor: the policy" grep -qE "^OK +policy +$policy " "$work/out"
+}
+
+explain_and_run() {
+	collector_begin
+	check "explain: a process" exits 0 explain $$
+	check "explain: its tenant" grep -qE '^tenant +ours$' "$work/out"
+	check "explain: its rule" grep -qE "^rule +$policy:8: match" "$work/out"
+	check "run: in its tenant" exits 0 run --tenant ours true
+	check "run: not in another" complains 125 "belongs to tenant 'ours', not to 'theirs'" \
+		run --tenant theirs touch "$work/started"
+	check "run: did not start" not test -e "$work/started"
+}
+
+changes() {
+	collector_begin
+	check "limit set" exits 0 limit set tenant ours qp=3 process.mr_bytes=2G "device.$device.mr=7"
+	check "limit set: in silence" silent out
+	check "limit get: has them" exits 0 limit get tenant ours
+	check "limit get: in total" grep -qE '^tenant ours +qp +3$' "$work/out"
+	check "limit get: of each process" grep -qE '^tenant ours +process\.mr_bytes +2G$' "$work/out"
+	check "limit get: on a device" grep -qE "^tenant ours +device\\.$device\\.mr +7\$" "$work/out"
+	check "limit get: inherited" grep -qE '^tenant ours +process\.qp +5$' "$work/out"
+	check "limit unset" exits 0 limit unset tenant ours qp process.mr_bytes "device.$device.mr"
+	check "limit get: as in the file" exits 0 limit get tenant ours
+	check "limit get: again" grep -qE '^tenant ours +qp +4$' "$work/out"
+	check "limit get: and no more" not says out mr_bytes
+	check "limit set as JSON" answers limit set host mr=50
+	check "limit set: a key that is none" complains 1 'nonsense' limit set host nonsense=1
+	check "limit set: a value that is none" complains 1 "'x'" limit set host qp=x
+	check "limit set: nobody's" complains 1 "'x'" limit set tenant x qp=1
+	check "limit set: as JSON" exits 1 -j limit set tenant x qp=1
+	check "limit set: a document" is_json
+	check "tenant add" exits 0 tenant add new qp=9 --mode audit --match 'uid=4000001 cgroup=/x*' process.qp=2
+	check "tenant list" exits 0 tenant list
+	check "tenant list: has it" grep -qE '^new +audit +0 +runtime$' "$work/out"
+	check "tenant list: as JSON" answers tenant list
+	check "limit get: its limits" exits 0 limit get tenant new
+	check "limit get: are there" grep -qE '^tenant new +process\.qp +2$' "$work/out"
+	check "tenant add: again" complains 1 "'new'" tenant add new
+	check "tenant add: a bad rule" complains 1 'color' tenant add newer --match color=blue
+	check "tenant remove" exits 0 tenant remove new
+	check "tenant remove: again" complains 1 "'new'" tenant remove new
+	check "completion of tenants" completes 'show tenant ' ours theirs
+	check "completion of devices" completes 'limit set host device.' "device.$device.qp="
+}
+
+reloading() {
+	collector_begin
+	check "reload" exits 0 reload
+	check "reload: what is in force" says out "$policy: in force"
+	check "reload: as JSON" answers reload
+	echo 'nonsense' >>"$policy"
+	check "reload: a bad file" complains 1 "$policy:" reload
+	check "status: says why" exits 0 status
+	check "status: by file and line" grep -qE "^problem +$policy:[0-9]+: " "$work/out"
+	check "status: a problem as JSON" answers status
+	check "doctor: fails" exits 1 doctor
+	check "doctor: by file and line" grep -qE "^FAIL +policy +$policy:[0-9]+: " "$work/out"
+	good_policy
+	check "reload: put right" exits 0 reload
+	printf '[host]\n' >"$policy"
+	check "reload: an incomplete file" complains 1 'reload --replace' reload
+	printf '[host]' >"$policy"
+	check "check: a file that is cut" exits 1 check "$policy"
+	check "check: says where" says out "$policy:1: the last line has no newline at its end: the file may be cut"
+	printf '[host]\n' >"$policy"
+	check "reload: replace" exits 0 reload --replace
+	rm "$policy"
+	check "reload: a file that is missing" complains 1 "$policy: No such file" reload
+	check "reload: no file any more" exits 0 reload --replace
+	check "reload: says so" says out 'no policy file is in force'
+	check "reload: no file as JSON" answers reload --replace
+}
+
+processes() {
+	collector_begin
+	worker_start one
+	for _ in 1 2 3 4; do
+		check "a QP" ask one qp ok
+	done
+	check "one more is refused" ask one qp refused
+	pid=${pid_one:?}
+	check "status: full" exits 0 status
+	check "status: is marked" grep -qE '^ours +enforce +1 .* !! 4/4' "$work/out"
+	check "status: as JSON" answers status
+	check "show process" exits 0 show process
+	check "show process: a line" grep -qE "^ *$pid +test_shm_versio +$(id -u) +ours +enforce " "$work/out"
+	check "show process: as JSON" answers show process
+	check "show process: one" exits 0 show process "$pid"
+	check "show process: what it holds" grep -qE '^ +qp +4 ' "$work/out"
+	check "show process: where" grep -qE "^$device +qp +4 " "$work/out"
+	check "show process: the types of its QPs" grep -qE "^$device +qp_types +RC +4$" "$work/out"
+	check "show process: their states" grep -qE "^$device +qp_states +RESET +4$" "$work/out"
+	check "show process: one as JSON" answers show process "$pid"
+	check "show process: types as JSON" says out '"qp_types":{"RC":4,"UC":0,'
+	check "show process: counters as JSON" says out '"completion_events":{"received":0,'
+	check "show kind: who" exits 0 show kind qp
+	check "show kind: the tenant" grep -qE '^ours +enforce +1 +4 +4 +4 +4 +5 +1 +!!$' "$work/out"
+	check "show kind: the process" grep -qE "^ *$pid +test_shm_versio .* ours +enforce +4 " "$work/out"
+	check "show kind: as JSON" answers show kind qp
+	check "show device: who" exits 0 show device "$device"
+	check "show device: the process" grep -qE "^ *$pid +test_shm_versio" "$work/out"
+	check "show device: as JSON" answers show device "$device"
+	check "events" exits 0 events
+	check "events: joined" grep -qE " joined +ours +$pid " "$work/out"
+	check "events: refused" grep -qE " refused +ours +$pid +$device +qp used 4/4, wanted 1 more, limit of the tenant, event $pid-1\$" "$work/out"
+	check "events: as JSON" answers events
+	check "events: with an id" says out "\"id\":\"$pid-1\""
+	check "explain: an event" exits 0 explain "$pid-1"
+	check "explain: what" says out 'qp used 4/4, wanted 1 more, limit of the tenant'
+	check "explain: by whom" says out 'Refused by the library.'
+	check "explain: what to do" says out 'rdma_intercept limit set tenant ours qp=5'
+	check "explain: as JSON" answers explain "$pid-1"
+	check "completion of processes" completes 'explain ' "$pid"
+	worker_end one quit
+}
+
+# Without a collector, what processes count in their shared file is shown.
+embedded_file() {
+	fresh
+	worker_start alone RDMA_INTERCEPT_TRANSPORT=embedded RDMA_INTERCEPT_LIMITS=host:qp=9
+	for _ in 1 2 3; do
+		check "a QP" ask alone qp ok
+	done
+	pid=${pid_alone:?}
+	check "status" exits 0 status
+	check "status: which file" grep -qE "^shared file +$shm\$" "$work/out"
+	check "status: no collector" grep -qE "^no collector at +$work/socket\$" "$work/out"
+	check "status: the process" grep -qE "^ *$pid +test_shm_versio " "$work/out"
+	check "status: the host's limit" grep -qE ' 3/9' "$work/out"
+	check "status as JSON" answers status
+	check "show process" exits 0 show process
+	check "show process: a line" grep -qE "^ *$pid +test_shm_versio +$(id -u) " "$work/out"
+	check "show process: one" exits 0 show process "$pid"
+	check "show process: where" grep -qE "^$device +qp +3 " "$work/out"
+	check "show process: types" grep -qE "^$device +qp_types +RC +3\$" "$work/out"
+	check "show process: as JSON" answers show process "$pid"
+	check "show device" exits 0 show device "$device"
+	check "show kind" exits 0 show kind qp
+	check "tenants need a collector" complains 3 "no collector at $work/socket" show tenant
+	check "--socket asks only there" complains 3 "no collector at $work/other" -s "$work/other" status
+	worker_end alone quit
+	fresh
+}
+
+follow_events() {
+	collector_begin
+	worker_start one
+	for _ in 1 2 3 4; do
+		check "a QP" ask one qp ok
+	done
+	check "one more is refused" ask one qp refused
+	pid=${pid_one:?}
+	background "$command" -j events -f >"$work/follow" 2>"$work/follow.err" &
+	follower=$!
+	workers+=("$follower")
+	check "events -f: the past" eventually grep -qF "\"id\":\"$pid-1\"" "$work/follow"
+	check "what was advised" exits 0 limit set tenant ours qp=5
+	check "helps" ask one qp ok
+	check "events -f: the news" eventually grep -qF '"type":"limits"' "$work/follow"
+	worker_end one quit
+	check "events -f: the end" eventually grep -qF '"type":"left"' "$work/follow"
+	cat "$work/follow" >>"$documents"
+	check "events -f: an object per line" not grep -qvE '^\{"sequence":[0-9]+,.*\}$' "$work/follow"
+	kill "$follower"
+	background "$command" events -f >"$work/follow.text" 2>&1 &
+	follower=$!
+	workers+=("$follower")
+	check "events -f: for people" eventually grep -qE ' left +ours +' "$work/follow.text"
+
+	collector_end
+	check "events -f: ends with the collector" eventually not kill -0 "$follower" 2>/dev/null
+	status=0
+	wait "$follower" || status=$?
+	check "events -f: and says so" test "$status" -eq 3
+	check "nobody listens" complains 3 'no collector at' status
+	check "doctor: a stale socket" exits 1 doctor
+	check "doctor: says so" grep -qE '^FAIL +socket +.* is stale' "$work/out"
+}
+
+what_the_kernel_has() {
+	collector_begin
+	check "status: no monitor" exits 0 status
+	check "status: says so" grep -qE "^monitor +none; $monitor: no rdma_monitor" "$work/out"
+	check "doctor: no monitor" exits 0 doctor
+	check "doctor: what to do" grep -qE '^WARN +monitor +.*no rdma_monitor.*start it with: rdma_monitor --keep$' "$work/out"
+	check "doctor: as JSON" answers doctor
+	worker_start two
+	check "a guarded QP" ask two qp ok
+	pid=${pid_two:?}
+	background sleep 1000 &
+	bare=$!
+	workers+=("$bare")
+	check "a monitor that has nothing to tell" counts 1
+	check "status: its mode" eventually watched fentry
+	check "doctor: watched" exits 0 doctor
+	check "doctor: by what" grep -qE '^OK +monitor +the kernel is watched by fentry$' "$work/out"
+	check "a monitor that sees more" counts 1 "$bare" "$device" raw qp 7 "$bare" "$device" raw mr_bytes 3145728 \
+		"$pid" "$device" worker qp 4
+	check "status: one is uncovered" eventually watched 'fentry, 1 uncovered.*'
+	check "status: and one drifts" eventually watched 'fentry, 1 uncovered, 1 drifting'
+	check "status: whose" grep -qE '^ours +enforce +1 .* 1/4 \(11\).* UNCOVERED, DRIFT$' "$work/out"
+	check "status: the host" grep -qE '^ +1 .* 1/100 \(11\)' "$work/out"
+	check "status: as JSON" answers status
+	check "status: the monitor in it" says out '"monitor":{"mode":"fentry","problem":null,"uncovered":1,"drifting":1,"lost_objects":0,"lost_rows":0,"observed":["ctx",'
+	check "status: the state in it" says out '"state":["uncovered","drift"]'
+	check "show process: both" exits 0 show process
+	check "show process: uncovered" grep -qE "^ *$bare +raw +$(id -u) +ours +enforce .* 0/5 \(7\) .*0 \(3M\).* UNCOVERED\$" "$work/out"
+	check "show process: drift" grep -qE "^ *$pid +test_shm_versio .* 1/5 \(4\) .* DRIFT\$" "$work/out"
+	check "show process: as JSON" answers show process
+	check "show process: states" says out '"state":["uncovered"]'
+	check "show process: one" exits 0 show process "$pid"
+	check "show process: titles" grep -qE '^DEVICE +KIND +USED +KERNEL +DRIFT +LEASED' "$work/out"
+	check "show process: beside each other" grep -qE '^ +qp +1 +4 +\+3 ' "$work/out"
+	check "show process: on the device" grep -qE "^$device +qp +1 +4 " "$work/out"
+	check "show process: one as JSON" answers show process "$pid"
+	check "show process: exactly" says out '"qp":{"used":1,"kernel":4,"drift":3,'
+	check "show process: an uncovered one" exits 0 show process "$bare"
+	check "show process: its bytes" grep -qE "^$device +mr_bytes +0 +3M " "$work/out"
+	check "show tenant: the sum" exits 0 show tenant ours
+	check "show tenant: and what differs" grep -qE '^ +qp +1 +11 +\+3 ' "$work/out"
+	check "show kind: the largest first" exits 0 show kind qp
+	check "show kind: the uncovered one" first_process "$bare"
+	check "show device: what is there" exits 0 show device "$device"
+	check "show device: who" grep -qE "^ *$bare +raw .* 0/?[^ ]* \(7\).* UNCOVERED\$" "$work/out"
+	check "show device: as JSON" answers show device "$device"
+	check "events: uncovered" exits 0 events
+	check "events: why" grep -qE " uncovered +ours +$bare +- +raw: the library is not loaded\$" "$work/out"
+	check "events: drift" grep -qE " drift +ours +$pid +- +the kernel has more or less than the books: .*qp \+3" "$work/out"
+	check "events: as JSON" answers events
+	check "doctor: uncovered" exits 0 doctor
+	check "doctor: how many" grep -qE '^WARN +monitor +watching by fentry; processes uncovered: 1, drifting: 1; ' "$work/out"
+	check "a monitor that lost something" counts lost
+	check "status: as well" eventually watched 'fentry, 7 objects lost'
+	check "doctor: that is bad" exits 1 doctor
+	check "doctor: and why" grep -qE '^FAIL +monitor +watching by fentry, and 7 objects found no room' "$work/out"
+	rm -r "$monitor"
+	check "no monitor any more" eventually watched "none; $monitor: no rdma_monitor is loaded"
+	check "show process: no column then" exits 0 show process "$pid"
+	check "show process: not even a title" not says out KERNEL
+	check "show process: null in JSON" answers show process "$pid"
+	check "show process: indeed" says out '"qp":{"used":1,"kernel":null,"drift":null,'
+	worker_end two quit
+	kill "$bare"
+}
+
+what_the_kernel_refuses() {
+	collector_begin
+	guests=$RDMA_COLLECTOR_CGROUPS/guests
+	mkdir "$guests" "$RDMA_COLLECTOR_DEVICES/$device"
+	check "guard: nobody is" exits 0 guard status
+	check "guard: says so" grep -qE '^ours +no .* off$' "$work/out"
+	check "doctor: nothing to say of it" exits 0 doctor
+	check "doctor: indeed" not grep -qE '^[A-Z]+ +guard' "$work/out"
+	check "guard: no such tenant" complains 1 "no tenant 'guests'" guard status guests
+	check "guard on: no such tenant" complains 1 "'guests'" guard on guests
+	check "guard: a tenant" exits 0 tenant add guests --match 'cgroup=/guests' qp=4
+	check "guard on: there is no guard" complains 1 "tenant guests: guard = on is set, but nothing is guarded: $monitor: no rdma_monitor is loaded" guard on guests
+	check "guard: no monitor" guarded "not guarded: $monitor: no rdma_monitor is loaded"
+	check "guard: as JSON" answers guard status
+	check "guard: a word for it" says out '"guarantee":"none","reason":"'
+	check "doctor: not guarded" exits 0 doctor
+	check "doctor: why" grep -qE '^WARN +guard +1 of 1 tenants .* guests: .*no rdma_monitor' "$work/out"
+	touch "$guests/rdma.max"
+	check "guard: a limit for it" exits 0 limit set tenant guests ctx=2
+	check "guard on: rdma.max is not enough" complains 1 "tenant guests: guard = on is set, but only rdma.max limits it: $monitor: no" guard on guests
+	check "guard: rdma.max" guarded "rdma.max only: $monitor: no rdma_monitor is loaded"
+	check "guard: what it has" grep -qx "$device hca_handle=2 hca_object=max" "$guests/rdma.max"
+	check "a guard" "$build/tests/daemon_guards" files "$monitor" 4000009
+	check "guard: in the kernel" eventually guarded 'in the kernel'
+	check "guard on" exits 0 guard on guests
+	check "guard on: what it guarantees" grep -qE '^guests +in the kernel$' "$work/out"
+	check "guard on: as JSON" answers guard on guests
+	check "guard on: what it was" says out '{"sections":["tenant guests"],"tenants":[{"name":"guests","guarantee":"kernel","reason":null}]}'
+	check "guard: once more" guarded 'in the kernel'
+	check "guard: how" grep -qE '^ways +ioctl, compat, write$' "$work/out"
+	check "guard: what is left out" says out 'by the library only: ctx'
+	check "a guard that counted" "$build/tests/daemon_guards" counts "$monitor"
+	check "guard: one" exits 0 guard status guests
+	check "guard: its kinds" grep -qE '^qp +yes +3 +4 +2 +1$' "$work/out"
+	check "guard: one as JSON" answers guard status guests
+	check "guard: its guarantee" says out '"guarantee":"kernel","reason":null'
+	check "guard: its limit" says out '"qp":{"guarded":true,"used":3,"limit":4,"refused":2,"overrun":1}'
+	check "doctor: guarded" exits 0 doctor
+	check "doctor: by the kernel" grep -qE '^OK +guard +tenants that the kernel guards: 1$' "$work/out"
+	check "events: of the guard" exits 0 events
+	check "events: by whom" grep -qE ' refused +guests +4000009 +- +intruder: refused in the kernel: qp used 4/4, .* event 4000009-1$' "$work/out"
+	check "explain: in the kernel" exits 0 explain 4000009-1
+	check "explain: whose guard" says out 'Refused in the kernel (guard of tenant guests).'
+	check "explain: what helps" says out 'rdma_intercept limit set tenant guests qp=5'
+	check "explain: as JSON" answers explain 4000009-1
+	check "explain: the ring" says out '"ring":"kernel"'
+	check "guard off" exits 0 guard off guests
+	check "guard: off" guarded off
+	check "guard: rdma.max is wide again" grep -qx "$device hca_handle=max hca_object=max" "$guests/rdma.max"
+	check "completion of guarded tenants" completes 'guard on guests ' ours guests
+	check "guard: the tenant goes" exits 0 tenant remove guests
+	rm -r "$monitor"
+}
+
+bad_names_and_terminals() {
+	collector_begin
+	evil=$'\e[31m"red"'
+	ln -s "$build/test_shm_version" "$work/$evil"
+	mkfifo "$work/evil.in"
+	background env LD_PRELOAD="$preload" "$work/$evil" --worker <"$work/evil.in" >"$work/evil.out" 2>&1 &
+	workers+=("$!")
+	exec {evil_fd}>"$work/evil.in"
+	echo qp >&"$evil_fd"
+	check "a program with a bad name" eventually grep -q ok "$work/evil.out"
+	check "show process: with it" exits 0 show process
+	check "show process: escaped" says out '\x1b[31m"red"'
+	check "show process: no escape" not grep -q $'\e' "$work/out"
+	check "show process: as JSON" answers show process
+	check "show process: escaped there, too" says out '\u001B[31m\"red\"'
+
+	if command -v script >/dev/null; then
+		limit_all() {
+			"$command" limit set tenant ours qp=1
+		}
+		check "a limit that is reached" limit_all
+		in_terminal 200 status
+		check "terminal: red where it is full" grep -q $'\e\\[31m!! 1/1\e\\[m' "$work/screen"
+		check "terminal: a table" grep -q '^NAME ' "$work/screen"
+		in_terminal 200 --color=never status
+		check "terminal: no colours if not wanted" not grep -q $'\e\\[3' "$work/screen"
+		NO_COLOR=1 in_terminal 200 status
+		check "terminal: NO_COLOR" not grep -q $'\e\\[3' "$work/screen"
+		NO_COLOR=1 in_terminal 200 --color always status
+		check "terminal: unless asked for" grep -q $'\e\\[3' "$work/screen"
+		in_terminal 20 status
+		check "narrow terminal: a list" grep -qE '^name +ours' "$work/screen"
+		check "narrow terminal: with what the table has" grep -q '!! 1/1' "$work/screen"
+		check "narrow terminal: in place of it" not grep -q '^NAME ' "$work/screen"
+		in_terminal 1 doctor
+		check "the narrowest terminal" grep -q 'library' "$work/screen"
+	else
+		skip_part "script is not installed; terminals were not tried"
+	fi
+	check "--color=always" exits 0 --color=always status
+	check "has colours" grep -q $'\e\\[31m' "$work/out"
+	exec {evil_fd}>&-
+}
+
+other_users() {
+	collector_begin
+	if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
+		as_nobody() {
+			try setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+		}
+		as_nobody "$command" limit set host qp=1
+		check "others may not change" test "$status" -eq 4
+		check "and hear so" says err 'rdma_intercept: CHANGE_POLICY is for root'
+		as_nobody "$command" status
+		check "but may look" test "$status" -eq 0
+		mkdir -m 777 "$work/theirs"
+		setpriv --reuid=65534 --regid=65534 --clear-groups --pdeathsig KILL "$collector" --policy "$policy" \
+			--socket "$work/theirs/socket" --state "$work/theirs/state" >>"$work/collector.log" 2>&1 &
+		theirs=$!
+		workers+=("$theirs")
+		check "their server starts" eventually test -S "$work/theirs/socket"
+		check "the server of another is not trusted" complains 4 'uid 65534' -s "$work/theirs/socket" status
+		check "doctor: nor there" exits 1 -s "$work/theirs/socket" doctor
+		check "doctor: says whose it is" grep -qE '^FAIL +socket +.* belongs to user 65534' "$work/out"
+		kill "$theirs"
+		wait "$theirs" || true
+	else
+		skip_part "not root, or no setpriv; other users were not tried"
+	fi
+}

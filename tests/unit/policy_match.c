@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* Which tenant a process belongs to by the match lines, and which lines the kernel can hold. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policyfiles.h"
+
+#define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define OTHER_ID "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
+
+static void labels(void)
+{
+	static const struct {
+		const char *cgroup, *container, *job;
+	} rows[] = {
+		{ "", "", "" },
+		{ "/", "", "" },
+		{ "/user.slice/user-1000.slice/session-3.scope", "", "" },
+		{ "/system.slice/docker-" ID ".scope", ID, "" },
+		{ "/docker/" ID, ID, "" },
+		{ "/docker/" ID "/kubelet.slice/cri-containerd-" OTHER_ID ".scope", ID, "" },
+		{ "/kubepods.slice/kubepods-pod1234.slice/cri-containerd-" ID ".scope", ID, "" },
+		{ "/kubepods/burstable/pod8cd1ab34-0123-4567-89ab-0123456789ab/" ID, ID, "" },
+		{ "/kubepods/burstable/pod8cd1ab34-0123-4567-89ab-0123456789ab", "", "" },
+		{ "/kubepods/pod1/crio-" ID ".scope/x", ID, "" },
+		{ "/machine.slice/libpod-" ID ".scope/container", ID, "" },
+		{ "/machine.slice/machine-libpod_pod_" ID ".slice/libpod-" OTHER_ID ".scope",
+		  OTHER_ID, "" },
+		{ "/system.slice/containerd.service/kubepods-pod1.slice:cri-containerd:" ID, ID,
+		  "" },
+		{ "/docker/" ID "0", "", "" },
+		{ "/docker/" ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+		  "", "" },
+		{ "/lxc.payload.web/system.slice/x.service", "web", "" },
+		{ "/machine.slice/systemd-nspawn@db.service/payload", "db", "" },
+		{ "/machine.slice/machine-my\\x2ddb.scope", "my-db", "" },
+		{ "/machine.slice/machine-.scope", "", "" },
+		{ "/slurm/uid_1000/job_42/step_0", "", "42" },
+		{ "/system.slice/slurmstepd.scope/job_7/step_0/user/task_0", "", "7" },
+		{ "/slurm/uid_1000/job_42/docker/" ID "/job_9", ID, "42" },
+		{ "/slurm/uid_1000/job_42/step_0/job_43", "", "42" },
+		{ "/slurm_node7/uid_1000/job_42", "", "42" },
+		{ "/system.slice/node7_slurmstepd.scope/job_7", "", "7" },
+		/* Only where Slurm makes them. */
+		{ "/job_42", "", "" },
+		{ "/system.slice/web.service/job_42", "", "" },
+		{ "/x/slurm/uid_1000/job_42", "", "" },
+		{ "/system.slice/web.service/slurmstepd.scope/job_42", "", "" },
+		{ "/slurm/uid_1000/job_42x", "", "" },
+		{ "/slurm/uid_1000/job_", "", "" },
+		{ "/pbs_jobs.service/jobid/123.head/x", "", "123.head" },
+		{ "/pbs_jobs.service/jobs/123.head", "", "123.head" },
+		{ "/x/pbs_jobs.service/jobid/123.head", "", "" },
+		/* What users may name themselves tells nothing. */
+		{ "/user.slice/user-5.slice/user@5.service/job_42", "", "" },
+		{ "/user.slice/user-5.slice/user@5.service/docker-" ID ".scope", "", "" },
+		{ "/docker/" ID "/job_42", ID, "" },
+	};
+	char container[2 * NAME_SIZE], job[NAME_SIZE], deep[400];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		policy_labels(rows[i].cgroup, container, job);
+		CHECK(!strcmp(container, rows[i].container), "%s: %s", rows[i].cgroup, container);
+		CHECK(!strcmp(job, rows[i].job), "%s: %s", rows[i].cgroup, job);
+	}
+	memset(deep, '7', sizeof(deep));
+	deep[sizeof(deep) - 1] = '\0';
+	memcpy(deep, "/lxc.payload.", 13);
+	policy_labels(deep, container, job);
+	CHECK(strlen(container) == sizeof(container) - 1);
+	memcpy(deep, "/slurm/uid_1/job_", 17);
+	policy_labels(deep, container, job);
+	CHECK(strlen(job) == sizeof(job) - 1);
+}
+
+static void matching(void)
+{
+	struct policy *policy = policy_good("[tenant root]\nmatch = uid=root gid=root\n"
+					    "[tenant users]\nmatch = uid=1000-1009,2000\n"
+					    "[tenant first]\nmatch = uid=3000\n"
+					    "[tenant second]\nmatch = uid=3000\nmatch = uid=3001\n"
+					    "[tenant wheel]\nmatch = uid=50 gid=27\n"
+					    "[tenant group]\nmatch = uid=51 gid=5\n"
+					    "[tenant pod]\nmatch = cgroup=/kubepods/*/pod12*\n"
+					    "[tenant exact]\nmatch = cgroup=/exact\n"
+					    "[tenant escaped]\nmatch = cgroup=/a\\x2db\n"
+					    "[tenant job]\nmatch = job=4*\n"
+					    "[tenant boxed]\nmatch = container=0123*\n"
+					    "[tenant any-box]\nmatch = container=*\n"
+					    "[tenant rest]\nmatch = uid=60 cgroup=*\n");
+
+	policy_belongs(policy, 0, 0, "/", "root");
+	policy_belongs(policy, 0, 1, "/", "default");
+	policy_belongs(policy, 999, 1, "/", "default");
+	policy_belongs(policy, 1000, 1, "/", "users");
+	policy_belongs(policy, 1009, 1, "/", "users");
+	policy_belongs(policy, 1010, 1, "/", "default");
+	policy_belongs(policy, 2000, 1, NULL, "users");
+	policy_belongs(policy, 3000, 1, "/", "first");
+	policy_belongs(policy, 3001, 1, "/", "second");
+	policy_belongs(policy, 50, 1, "/", "wheel");
+	policy_belongs(policy, 51, 1, "/", "default");
+	policy_belongs(policy, 51, 5, "/", "group");
+	policy_belongs(policy, 1, 1, "/kubepods/burstable/x/pod12-3/deeper", "pod");
+	policy_belongs(policy, 1, 1, "/kubepods/pod12", "default");
+	policy_belongs(policy, 1, 1, "/exact", "exact");
+	policy_belongs(policy, 1, 1, "/exact/below", "default");
+	policy_belongs(policy, 1, 1, "/a\\x2db", "escaped");
+	policy_belongs(policy, 1, 1, "/slurm/uid_1/job_41", "job");
+	policy_belongs(policy, 1, 1, "/slurm/uid_1/job_14", "default");
+	policy_belongs(policy, 1, 1, "/docker/" ID, "boxed");
+	policy_belongs(policy, 1, 1, "/docker/" OTHER_ID, "any-box");
+	policy_belongs(policy, 60, 1, "/", "rest");
+	policy_belongs(policy, 60, 1, NULL, "rest");
+	CHECK(policy_remove_tenant(policy, "first") == 0);
+	CHECK(policy_remove_tenant(policy, "first") == -ENOENT);
+	policy_belongs(policy, 3000, 1, "/", "second");
+	policy_free(policy);
+}
+
+/* A condition that the kernel does not know takes the whole line out of the guard. */
+static void kernel_rules(void)
+{
+	static const struct {
+		const char *match;
+		bool in_kernel;
+	} rows[] = {
+		{ "cgroup=/a/*", true },	 { "uid=1", false },
+		{ "gid=1", false },		 { "job=1", false },
+		{ "container=*", false },	 { "cgroup=/a uid=1", false },
+		{ "gid=1 cgroup=/a", false },	 { "cgroup=/a container=*", false },
+		{ "cgroup=/a job=1", false },
+	};
+	struct policy_rule none = { .next = NULL };
+
+	CHECK(!policy_rule_in_kernel(&none));
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct policy *policy;
+		char text[80];
+
+		snprintf(text, sizeof(text), "[tenant t]\nmatch = %s\n", rows[i].match);
+		policy = policy_good(text);
+		CHECK(policy->rules && policy_rule_in_kernel(policy->rules) == rows[i].in_kernel,
+		      "%s", rows[i].match);
+		policy_free(policy);
+	}
+}
+
+static void driver(void)
+{
+	policy_files_begin();
+	RUN(labels);
+	RUN(matching);
+	RUN(kernel_rules);
+	policy_files_remove();
+}
+
+int main(int argc, char **argv)
+{
+	return harness_main(argc, argv, NULL, driver);
+}
