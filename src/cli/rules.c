@@ -31,7 +31,8 @@ static int rule_take(const void *row, void *rules)
 int rules_ask(const struct cli *cli, struct list *ret_rules)
 {
 	*ret_rules = (struct list){ .size = sizeof(struct proto_rule) };
-	return collector_rows(cli, MESSAGE_GET_RULES, NULL, rule_take, ret_rules);
+	return collector_rows(cli, MESSAGE_GET_RULES, &(struct proto_choose){ .pid = 0 }, rule_take,
+			      ret_rules);
 }
 
 void rules_show(struct page *page, const struct list *rules)

@@ -40,10 +40,8 @@ int control_environment(struct collector *collector, char problem[PROBLEM_SIZE])
 
 /* ---- the layers */
 
-/* The three layers as one, with others in place of files and runtime, and over them what rules
- * set that are in force. */
-static struct policy *layers_merge(struct collector *collector, const struct policy *files,
-				   const struct policy *runtime)
+struct policy *control_merge(struct collector *collector, const struct policy *files,
+			     const struct policy *runtime)
 {
 	struct policy *below = policy_merge(collector->environment, files);
 	struct policy *all = below ? policy_merge(below, runtime) : NULL;
@@ -156,7 +154,7 @@ static void reload_report(struct collector *collector, int result)
 static int files_replace(struct collector *collector, struct policy *files,
 			 char problem[PROBLEM_SIZE])
 {
-	struct policy *all = layers_merge(collector, files, collector->runtime);
+	struct policy *all = control_merge(collector, files, collector->runtime);
 	int result = all ? layers_prepare(collector, all, NULL, problem) : -errno;
 
 	if (result < 0) {
@@ -201,7 +199,7 @@ static int change_no_memory(char problem[PROBLEM_SIZE])
 static int runtime_replace(struct collector *collector, struct policy *runtime,
 			   char problem[PROBLEM_SIZE])
 {
-	struct policy *all = layers_merge(collector, collector->files, runtime);
+	struct policy *all = control_merge(collector, collector->files, runtime);
 	int result = all ? layers_prepare(collector, all, runtime, problem) :
 			   change_no_memory(problem);
 
@@ -219,7 +217,7 @@ static int runtime_replace(struct collector *collector, struct policy *runtime,
 void control_renew(struct collector *collector)
 {
 	char problem[PROBLEM_SIZE] = "no memory";
-	struct policy *all = layers_merge(collector, collector->files, collector->runtime);
+	struct policy *all = control_merge(collector, collector->files, collector->runtime);
 
 	if (!all || layers_prepare(collector, all, NULL, problem) < 0) {
 		log_write(&collector->log, LOG_ERROR, "%s; the old policy stays", problem);

@@ -29,6 +29,11 @@ int control_tenant_remove(struct collector *collector, const char *name,
 /* Puts the same layers into force again, since other when lines hold. */
 void control_renew(struct collector *collector);
 
+/* The three layers as one, with these in place of files and runtime, and over them what when lines
+ * set that are in force. NULL with errno. */
+struct policy *control_merge(struct collector *collector, const struct policy *files,
+			     const struct policy *runtime);
+
 /* The tenant of a process by the rules in force. */
 const char *control_tenant_name(const struct collector *collector, const struct subject *subject);
 

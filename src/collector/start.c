@@ -78,7 +78,7 @@ static int start_policy(struct collector *collector, const struct start_options 
 	control_recall(collector, good);
 	result = control_reload(collector, RELOAD_WHOLE);
 	if (result < 0 && collector->files) {
-		collector->effective = policy_merge(collector->environment, collector->files);
+		collector->effective = control_merge(collector, collector->files, NULL);
 		result = collector->effective ? 0 : -errno;
 	}
 	if (result < 0)
@@ -96,7 +96,7 @@ static int start_runtime(struct collector *collector, const char *state, char pr
 	result = policy_read_file(collector->runtime, collector->runtime_path, true, problem);
 	if (result < 0 && result != -ENOENT)
 		return result;
-	merged = policy_merge(collector->effective, collector->runtime);
+	merged = control_merge(collector, collector->files, collector->runtime);
 	if (!merged) {
 		result = -errno;
 		return problem_set(result, problem, "%.400s: %s", collector->runtime_path,

@@ -10,7 +10,8 @@
 #include "collector/answers.h"
 #include "collector/control.h"
 
-/* Usage that a line looks at; 0 of a tenant or a device that is not on the books. */
+/* Usage that a line looks at, as it was measured last; 0 of a tenant or a device that is not on the
+ * books. */
 static uint64_t mark_used(const struct collector *collector, const struct policy_usage_mark *mark)
 {
 	const struct books *books = &collector->books;
@@ -19,6 +20,8 @@ static uint64_t mark_used(const struct collector *collector, const struct policy
 	unsigned device = 0;
 	int tenant;
 
+	if (!books->members_count) /* the sums are those of the last one */
+		return 0;
 	if (mark->tenant[0]) {
 		tenant = books_tenant_find(books, mark->tenant);
 		if (tenant < 0)

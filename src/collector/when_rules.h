@@ -7,7 +7,7 @@
 #define COLLECTOR_WHEN_RULES_H
 
 #include "base/problem.h"
-#include "policy/when.h"
+#include "policy/policy.h"
 
 struct collector;
 

@@ -215,4 +215,6 @@ int policy_rule_add(struct policy *policy, struct policy_tenant *tenant,
 		    const struct policy_rule *rule);
 void policy_rules_drop(struct policy *policy, const struct policy_tenant *tenant);
 
+#include "policy/when.h"
+
 #endif
