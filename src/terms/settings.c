@@ -51,13 +51,3 @@ bool settings_read(const struct tenant_settings *from, struct tenant_settings *r
 	}
 	return false;
 }
-
-bool settings_have_rates(const struct tenant_settings *settings)
-{
-	uint64_t any = 0;
-
-	for (unsigned class = 0; class < RATE_COUNT; class++)
-		any |= settings_rate(&settings->rate[class]).per_second |
-		       settings_rate(&settings->process_rate[class]).per_second;
-	return any != 0;
-}
