@@ -28,20 +28,14 @@ static int rule_take(const void *row, void *rules)
 	return 0;
 }
 
-int rules_ask(const struct cli *cli, struct list *ret_rules)
+int rules_show(const struct cli *cli, struct page *page)
 {
-	*ret_rules = (struct list){ .size = sizeof(struct proto_rule) };
-	return collector_rows(cli, MESSAGE_GET_RULES, &(struct proto_choose){ .pid = 0 }, rule_take,
-			      ret_rules);
-}
+	struct list rules = { .size = sizeof(struct proto_rule) };
+	int result = collector_rows(cli, MESSAGE_GET_RULES, &(struct proto_choose){ .pid = 0 },
+				    rule_take, &rules);
 
-void rules_show(struct page *page, const struct list *rules)
-{
-	if (rules->count || page->document)
-		page_table(page, "rules", rule_columns, rules);
-}
-
-void rules_free(struct list *rules)
-{
-	free(rules->row);
+	if (!result && (rules.count || page->document))
+		page_table(page, "rules", rule_columns, &rules);
+	free(rules.row);
+	return result;
 }

@@ -6,9 +6,7 @@
 #include "cli/cli.h"
 #include "output/page.h"
 
-/* Rows of the collector; to be freed with rules_free. An exit status. */
-int rules_ask(const struct cli *cli, struct list *ret_rules);
-void rules_show(struct page *page, const struct list *rules);
-void rules_free(struct list *rules);
+/* Asks the collector. An exit status. */
+int rules_show(const struct cli *cli, struct page *page);
 
 #endif

@@ -142,7 +142,6 @@ int command_status(const struct cli *cli)
 	const struct list *host;
 	struct collector collector;
 	struct owners owners;
-	struct list rules;
 	struct page page;
 	int result = cli_operands(cli, 0, 0);
 
@@ -160,8 +159,6 @@ int command_status(const struct cli *cli)
 	proto_text(collector.status.monitor);
 	proto_text(collector.status.monitor_problem);
 	result = owners_ask(cli, MESSAGE_GET_STATS, NULL, &owners);
-	if (!result)
-		result = rules_ask(cli, &rules);
 	if (!result) {
 		host = &owners.in_total[ROW_HOST];
 		cli_page_begin(&page, cli);
@@ -170,9 +167,9 @@ int command_status(const struct cli *cli)
 		owners_show(&page, NULL, host_columns, host);
 		if (host->count)
 			page_json(&page, "host", table_json_record(host_columns, host->row));
-		rules_show(&page, &rules);
-		result = page_end(&page);
-		rules_free(&rules);
+		result = rules_show(cli, &page);
+		if (!result)
+			result = page_end(&page);
 	}
 	owners_free(&owners);
 	return result;

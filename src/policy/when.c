@@ -253,11 +253,11 @@ static int change_parse(const struct policy_source *source, char *text, struct p
 	value++;
 	value += strspn(value, BLANKS);
 	name = section_cut(text, key_is_setting, tenant, &section);
-	if (!name)
+	key = name ? key_of(section, name, &place) : NULL;
+	if (!key)
 		return when_fail(source, text, "unknown key",
 				 "host.KEY, default.KEY or tenant.NAME.KEY with a key of that "
 				 "section");
-	key = key_of(section, name, &place);
 	result = key->type->parse(source, key, &place, value, &parsed);
 	if (result < 0)
 		return result;

@@ -43,7 +43,7 @@ static const char *versions_text(const char *format, unsigned other, unsigned ou
 enum other {
 	OTHER_PROTOCOL, /* refuses every request, under the header of the version before */
 	OTHER_KINDS,	/* the same with other kinds */
-	OTHER_MESSAGES, /* of this version, and does not know GET_DETAILS */
+	OTHER_MESSAGES, /* of this version, and knows no message since GET_DETAILS */
 };
 
 static void other_send(int connection, struct proto_header header, const void *body, size_t size)
@@ -82,7 +82,7 @@ static void other_answer(int connection, enum other other)
 	    (asked.length > sizeof(asked) &&
 	     recv(connection, body, asked.length - sizeof(asked), MSG_WAITALL) < 0))
 		return;
-	if (other != OTHER_MESSAGES || asked.type == MESSAGE_GET_DETAILS) {
+	if (other != OTHER_MESSAGES || asked.type >= MESSAGE_GET_DETAILS) {
 		other_refuse(connection, &asked, other);
 	} else if (asked.type == MESSAGE_STATUS) {
 		other_send(connection, proto_header(asked.type, 0, 0), &status, sizeof(status));
@@ -203,7 +203,11 @@ static void unknown_message(void)
 	char arguments[64];
 	const char *text;
 
-	CHECK(strstr(command("status"), "exit 0"));
+	text = command("status");
+	CHECK(strstr(text, "version  0.9") &&
+		      strstr(text, "does not understand GET_RULES (a message of type 17") &&
+		      strstr(text, "exit 3"),
+	      "%s", text);
 	snprintf(arguments, sizeof(arguments), "show process %d", (int)getpid());
 	text = command(arguments);
 	CHECK(strstr(text, "does not understand GET_DETAILS (a message of type 16, which does not "
