@@ -60,7 +60,7 @@ struct heirs {
 	unsigned members;
 	struct sought *sought;
 	int by_inode[BUCKETS];
-	TAILQ_HEAD(, search) searches; /* the first one has its turn */
+	TAILQ_HEAD(search_queue, search) searches; /* the first one has its turn */
 	unsigned count;
 	uint64_t since, passes, spent_ns;
 	heirs_page *page;

@@ -50,7 +50,7 @@ int pinned_map_memory(const char *path, size_t bytes, int protection, void **ret
 {
 	void *memory = MAP_FAILED;
 	struct stat file;
-	bool is_map;
+	bool is_map = false;
 	int result, fd;
 
 	/* Before it is opened: what takes its place meanwhile is noticed later. */
