@@ -16,6 +16,10 @@ shown() {
 	readelf -hldsW "$build/$1" >"$work/elf" && grep -qE "$2" "$work/elf"
 }
 
+lacks() {
+	! shown "$@"
+}
+
 binaries() {
 	local file
 
@@ -27,6 +31,8 @@ binaries() {
 		check "$file: position independent" shown "$file" 'Type: *DYN'
 		check "$file: stack protector" shown "$file" __stack_chk_fail
 		check "$file: sizes are checked" shown "$file" '__[a-z]+_chk@'
+		check "$file: no mode or owner is set by a path, which may be a link" \
+			lacks "$file" ' UND (chmod|chown|lchown)@'
 	done
 }
 

@@ -71,11 +71,23 @@ out:
 	return result;
 }
 
+/* Through a descriptor, since chmod() follows a link that takes the directory's place. */
+static int directory_set_mode(const char *path, mode_t mode)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), result;
+
+	if (fd < 0)
+		return -errno;
+	result = fchmod(fd, mode) ? -errno : 0;
+	close(fd);
+	return result;
+}
+
 static int file_make_directory(const char *path, mode_t mode, bool exactly)
 {
 	if (mkdir(path, mode))
 		return errno == EEXIST ? 0 : -errno;
-	return exactly && chmod(path, mode) ? -errno : 0;
+	return exactly ? directory_set_mode(path, mode) : 0;
 }
 
 int file_make_directories(const char *path, mode_t above, mode_t mode, bool exactly)
