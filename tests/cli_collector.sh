@@ -110,7 +110,8 @@ reloading() {
 	check "reload: no file as JSON" answers reload --replace
 }
 
-processes() {
+# A collector, and the worker `one` at the limit of its tenant, with one refusal; sets pid.
+full_tenant_begin() {
 	collector_begin
 	worker_start one
 	for _ in 1 2 3 4; do
@@ -118,6 +119,10 @@ processes() {
 	done
 	check "one more is refused" ask one qp refused
 	pid=${pid_one:?}
+}
+
+processes() {
+	full_tenant_begin
 	check "status: full" exits 0 status
 	check "status: is marked" grep -qE '^ours +enforce +1 .* !! 4/4' "$work/out"
 	check "status: as JSON" answers status
@@ -182,13 +187,7 @@ embedded_file() {
 }
 
 follow_events() {
-	collector_begin
-	worker_start one
-	for _ in 1 2 3 4; do
-		check "a QP" ask one qp ok
-	done
-	check "one more is refused" ask one qp refused
-	pid=${pid_one:?}
+	full_tenant_begin
 	background "$command" -j events -f >"$work/follow" 2>"$work/follow.err" &
 	follower=$!
 	workers+=("$follower")

@@ -19,7 +19,7 @@ void answer(void *closure, const struct request *request);
 /* What a request chooses, with strings that end. */
 struct proto_choose request_choice(const struct request *request);
 
-/* Whether who asks may change the policy. */
+/* Whether the client that sent the request may change the policy. */
 bool request_is_admin(const struct collector *collector, const struct request *request);
 
 #endif

@@ -276,7 +276,7 @@ int fair_shares(const struct fair_tenant *tenants, unsigned count, uint64_t capa
 	for (unsigned i = 0; i < count; i++)
 		ret_shares[i].share = division.part[i].given;
 
-	/* If all demand is met, the rest is divided as well: who asks next finds room at once. */
+	/* If all demand is met, the rest is divided as well, so that the next request finds room. */
 	if (left) {
 		for (unsigned i = 0; i < count; i++) {
 			division.part[i].least = 0;

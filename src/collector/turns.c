@@ -120,7 +120,7 @@ static void request_answer(struct connection *connection)
 	connection->server->answer(connection->server->closure, &request);
 }
 
-/* Who has hung up meanwhile wants no answer, nor who has sent something after its request. */
+/* A client that has closed the connection, or has sent more after its request, gets no answer. */
 static bool request_is_withdrawn(const struct connection *connection)
 {
 	char byte;

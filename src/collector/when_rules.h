@@ -14,7 +14,7 @@ struct collector;
 struct when_rule {
 	struct policy_when when; /* as it was in the policy that was put into force last */
 	bool in_force;
-	uint64_t since_ns; /* CLOCK_REALTIME: of the last change; 0: there was none */
+	uint64_t since_ns; /* CLOCK_REALTIME: of the last change; 0: the rule has not changed yet */
 	uint64_t used, limit;
 	char problem[PROBLEM_SIZE]; /* why it could not be applied; "" */
 };

@@ -202,7 +202,7 @@ static int ledger_charge_tolerated(struct ledger *ledger, unsigned device, const
 	return refused;
 }
 
-/* What becomes of a charge that was not simply taken. Who has a collector's answer has that. */
+/* Decides a charge that the backing did not take. An answer of the collector is final. */
 static __attribute__((noinline, cold)) int ledger_charge_decide(struct ledger *ledger,
 								unsigned device,
 								const struct cost *cost, int result,

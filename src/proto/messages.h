@@ -185,7 +185,7 @@ struct proto_details {
 struct proto_rule {
 	uint32_t in_force;
 	uint32_t by_time;   /* the condition is a window of time: used and limit are 0 */
-	uint64_t since_ns;  /* CLOCK_REALTIME: of the last change; 0: there was none */
+	uint64_t since_ns;  /* CLOCK_REALTIME: of the last change; 0: the rule has not changed yet */
 	uint64_t used;	    /* what the condition looks at */
 	uint64_t limit;	    /* likewise, without any rule */
 	char text[320];	    /* behind "when =" */
