@@ -8,6 +8,7 @@
  *                                             first failure
  * Descriptors POOL_SEND and POOL_TAKE are the two ends of a socket that all of them share.
  */
+#include "parcel.h"
 #include "raw.h"
 
 #include <pthread.h>
@@ -97,37 +98,11 @@ static struct parts parts_of(unsigned file)
 
 /* ---- passing files */
 
-struct parcel {
-	struct msghdr header;
-	struct iovec piece;
-	char byte;
-	union {
-		struct cmsghdr aligned;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control;
-};
-
-static void parcel_wrap(struct parcel *parcel)
-{
-	memset(parcel, 0, sizeof(*parcel));
-	parcel->piece = (struct iovec){ &parcel->byte, 1 };
-	parcel->header.msg_iov = &parcel->piece;
-	parcel->header.msg_iovlen = 1;
-	parcel->header.msg_control = parcel->control.room;
-	parcel->header.msg_controllen = sizeof(parcel->control.room);
-}
-
 static void pass(int fd)
 {
-	struct cmsghdr *control;
 	struct parcel parcel;
 
-	parcel_wrap(&parcel);
-	control = CMSG_FIRSTHDR(&parcel.header);
-	control->cmsg_level = SOL_SOCKET;
-	control->cmsg_type = SCM_RIGHTS;
-	control->cmsg_len = CMSG_LEN(sizeof(fd));
-	memcpy(CMSG_DATA(control), &fd, sizeof(fd));
+	parcel_wrap_file(&parcel, fd);
 	sendmsg(POOL_SEND, &parcel.header, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

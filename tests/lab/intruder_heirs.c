@@ -3,6 +3,7 @@
  * A file of uverbs that several processes have: by inheritance, where one of them flips on it, and
  * by a message to who receives at a socket.
  */
+#include "parcel.h"
 #include "intruder.h"
 
 #include <sys/socket.h>
@@ -30,40 +31,13 @@ static struct sockaddr_un name_of(const char *name)
 	return at;
 }
 
-/* A message of one byte, with room for a file. */
-struct parcel {
-	struct msghdr header;
-	struct iovec piece;
-	char byte;
-	union {
-		struct cmsghdr aligned;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control;
-};
-
-static void parcel_wrap(struct parcel *parcel)
-{
-	*parcel = (struct parcel){ .byte = 'f' };
-	parcel->piece = (struct iovec){ &parcel->byte, 1 };
-	parcel->header.msg_iov = &parcel->piece;
-	parcel->header.msg_iovlen = 1;
-	parcel->header.msg_control = parcel->control.room;
-	parcel->header.msg_controllen = sizeof(parcel->control.room);
-}
-
 static void file_pass(int file, const char *name)
 {
 	struct sockaddr_un at = name_of(name);
 	int socket_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct cmsghdr *control;
 	struct parcel parcel;
 
-	parcel_wrap(&parcel);
-	control = CMSG_FIRSTHDR(&parcel.header);
-	control->cmsg_level = SOL_SOCKET;
-	control->cmsg_type = SCM_RIGHTS;
-	control->cmsg_len = CMSG_LEN(sizeof(file));
-	memcpy(CMSG_DATA(control), &file, sizeof(file));
+	parcel_wrap_file(&parcel, file);
 	if (socket_fd < 0 || connect(socket_fd, (struct sockaddr *)&at, sizeof(at)) ||
 	    sendmsg(socket_fd, &parcel.header, 0) != 1)
 		fail("passing a file", errno);
