@@ -8,7 +8,7 @@ usage() {
 	cat <<-TEXT
 	usage: ./build_all.sh [demo | test [OPTION...] [LABEL]]
 	  (no argument)  install missing packages and build into build/
-	  demo           build, then show the main job: a program that reaches its limit
+	  demo           build, then show the whole: library, collector, monitor, guard, top
 	  test           build, then run all tests: on stand-in libraries, in virtual machines on a
 	                 real kernel, and under the sanitizers
 	  test LABEL     only the tests with this label: quick (a minute, no virtual machine),
@@ -23,12 +23,17 @@ say() { printf '\n== %s\n' "$*"; }
 
 # Debian packages by what they are for.
 build_packages=(gcc libc6-dev make cmake pkgconf libibverbs-dev librdmacm-dev libsystemd-dev libjansson-dev
+	libmicrohttpd-dev libsqlite3-dev libncurses-dev
 	clang bpftool libbpf-dev libmnl-dev)
 # The lab: a virtual machine, Soft-RoCE's tools, and what the demonstration runs in it.
 lab_packages=(qemu-system-x86 busybox-static kmod cpio xz-utils iproute2 rdma-core ibverbs-providers perftest)
 # Real applications for the scenarios.
-test_packages=(valgrind strace shellcheck cppcheck spin ibverbs-utils rdmacm-utils libfabric-bin ucx-utils
-	openmpi-bin libopenmpi-dev python3-pyverbs gcc-multilib)
+test_packages=(jq valgrind strace shellcheck cppcheck spin ibverbs-utils rdmacm-utils libfabric-bin ucx-utils
+	openmpi-bin libopenmpi-dev python3-pyverbs gcc-multilib prometheus curl tmux
+	chromium fonts-wqy-microhei)
+
+# npm bundles the page; whoever has one from elsewhere needs no package.
+command -v npm >/dev/null || build_packages+=(nodejs npm)
 
 # install_missing PACKAGE...
 install_missing() {
@@ -57,14 +62,15 @@ build() {
 	local directory=$1
 	shift
 	say "Building $directory"
-	cmake -S . -B "$directory" "$@" >/dev/null
+	cmake -S . -B "$directory" "$@" |
+		{ grep -e 'Installing the packages of the page' -e 'page of rdma_dashboard: left out' || true; }
 	cmake --build "$directory" -j "$(nproc)" -- --no-print-directory |
 		{ grep -v -e '\] Built target' -e '\] Building' -e '\] Linking' || true; }
 }
 
-# sanitized NAME SANITIZER: builds into build-NAME
+# sanitized NAME SANITIZER: builds into build-NAME, without the page, whose code is no C
 sanitized() {
-	build "build-$1" -DRDMA_INTERCEPT_WERROR=ON -DRDMA_INTERCEPT_SANITIZER="$2"
+	build "build-$1" -DRDMA_INTERCEPT_WERROR=ON -DRDMA_INTERCEPT_SANITIZER="$2" -DRDMA_INTERCEPT_PAGE=OFF
 }
 
 # run_tests BUILD... -- CTEST-ARGUMENT...: the tests of several builds as one run of ctest, so that

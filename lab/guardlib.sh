@@ -144,6 +144,7 @@ limited() { # GROUP COUNT: gets so many QPs
 }
 
 # guard_start [OPTION...]: the monitor, a collector with the policy, and the guard that they load
+# shellcheck disable=SC2120 # most scenarios have no option
 guard_start() {
 	before=$(kernel_counts)
 	programs_before=$(bpftool prog show | grep -c '^[0-9]' || true)

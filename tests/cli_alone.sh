@@ -10,11 +10,16 @@ usage_errors() {
 		read -ra words <<<"$arguments"
 		check "usage: '$arguments'" complains 2 "$text" "${words[@]}"
 	done <<'END'
-which command?|
-no command 'nonsense'|nonsense
-no command 'nonsense'|nonsense --help
-no option --nonsense|--nonsense
-no option -x|-x status
+missing command: rdma_intercept help lists them|
+unknown command 'nonsense': rdma_intercept help lists them|nonsense
+unknown command 'statis': did you mean 'status'?|statis
+limit: unknown word 'st': did you mean 'set'?|limit st
+show: unknown word 'tenent': did you mean 'tenant'?|show tenent
+unknown command 'nonsense'|nonsense --help
+unknown command 'nonsense'|help nonsense
+unknown option '--nonsense'|--nonsense
+unknown option '--soket=x': did you mean '--socket'?|--soket=x status
+unknown option '-x'|-x status
 --socket needs a value|status --socket
 --json takes no value|--json=1 status
 get, set, unset|limit
@@ -23,20 +28,20 @@ tenant, process, device, kind|show
 status, on, off|guard
 status takes no option --follow|status -f
 events takes no option --limit|events --limit qp=1
-what to do with 'more'|status more
+unexpected argument 'more'|status more
 auto, always, never|--color=blue status
 not a process ID|show process self
 not a process ID|explain 0
 not a process ID|explain 99999999999
 neither PID nor PID-NUMBER|explain 1-
 neither PID nor PID-NUMBER|explain 1-0
-something is missing|explain
-something is missing|check
-something is missing|limit set host
-something is missing|tenant add
-something is missing|guard on
-something is missing|guard off
-what to do with 'more'|guard status a more
+missing argument: expected|explain
+missing argument: expected|check
+missing argument: expected|limit set host
+missing argument: expected|tenant add
+missing argument: expected|guard on
+missing argument: expected|guard off
+unexpected argument 'more'|guard status a more
 host, default or tenant NAME|limit set
 host, default or tenant NAME|limit set everything qp=1
 host, default or tenant NAME|limit get tenant
@@ -58,6 +63,9 @@ END
 	check "no section of that name" complains 2 "unknown section 'quux': expected collector," show key quux
 }
 
+same_help() {
+	"$command" "$@" --help | cmp -s - <("$command" help "$@")
+}
 help_and_version() {
 	check "help" exits 0 --help
 	check "help goes to standard output" silent err
@@ -69,6 +77,8 @@ help_and_version() {
 		check "'$name' is in the help" grep -q "^$name " "$work/help"
 		check "'$name --help' says how" exits 0 "${words[@]}" --help
 		check "'$name --help' has its usage" says out "usage: rdma_intercept $name"
+		check "'$name --help' has examples" grep -q "^  rdma_intercept ${words[0]}" "$work/out"
+		check "'help $name' is the same" same_help "${words[@]}"
 		check "the manual has '$name'" grep -q "rdma_intercept $name" <<<"$manual"
 		check "'$name --help' as JSON" answers "${words[@]}" -h
 	done
@@ -76,6 +86,13 @@ help_and_version() {
 		check "the manual has --$option" grep -qe "--$option" <<<"$manual"
 	done
 	check "help as JSON" answers --help
+	check "help on the commands of a word" exits 0 limit --help
+	check "has these" test "$(grep -c '^limit ' "$work/out")" -eq 3
+	check "and no others" not grep -q '^status' "$work/out"
+	for noun in tenants processes devices kinds keys; do
+		check "show $noun" exits 0 show "$noun" --help
+		check "is show $noun" says out 'usage: rdma_intercept show '
+	done
 	check "version" exits 0 -V
 	check "version has a number" grep -qE '^rdma_intercept [0-9]+\.[0-9]+' "$work/out"
 	check "version as JSON" answers --version
@@ -170,10 +187,10 @@ run_programs() {
 	check "run: the program's own status" exits 7 run sh -c 'exit 7'
 	PATH=/usr/bin:/bin check "run: not found" complains 127 'nonsense: No such file' run nonsense
 	check "run: not executable" complains 126 "$work: Permission denied" run "$work"
-	check "run: no command" complains 125 'something is missing' run
-	check "run: a bad option" complains 125 'no option --nonsense' run --nonsense true
+	check "run: no command" complains 125 'missing argument' run
+	check "run: a bad option" complains 125 "unknown option '--nonsense'" run --nonsense true
 	check "run: an option of another" complains 125 'run takes no option --follow' run -f true
-	check "run: a bad option before it" complains 125 'no option --nonsense' --nonsense run true
+	check "run: a bad option before it" complains 125 "unknown option '--nonsense'" --nonsense run true
 	check "run: a mode that is none" complains 125 'enforce, warn, audit' run --mode hard true
 	check "run: a transport that is none" complains 125 'auto, lease' run --transport post true
 	for limit in '' 'qp' 'qp=' 'qp=x' 'nonsense=1' 'mr=1G' 'qp=1,' 'user:qp=1' 'device:qp=1' 'device::qp=1' \
@@ -235,8 +252,8 @@ output_and_escapes() {
 	check "no environment" test "$status" -eq 0
 	try sh -c 'exec 0<&- 2>&-; "$0" status' "$command"
 	check "no standard error" test "$status" -eq 3
-	check "control characters of the user are escaped" complains 2 'no command '"'"'\x1b[31m'"'" $'\e[31m'
-	check "so is what is no UTF-8" complains 2 'no command '"'"'\xff'"'" $'\xff'
+	check "control characters of the user are escaped" complains 2 'unknown command '"'"'\x1b[31m'"'" $'\e[31m'
+	check "so is what is no UTF-8" complains 2 'unknown command '"'"'\xff'"'" $'\xff'
 	check "and what turns the writing around" complains 2 '\xe2\x80\xae' $'\u202e'
 	check "letters are not" complains 2 'größe' größe
 	check "no UTF-8 in JSON" exits 2 -j $'\xff'

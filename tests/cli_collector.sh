@@ -21,13 +21,18 @@ status_and_show() {
 	check "status: no limit" says out '"limit":null'
 	for arguments in 'show tenant' 'show tenant ours' 'show process' 'show device' "show device $device" \
 		'show kind qp' 'limit get' 'limit get host' 'limit get default' 'limit get tenant ours' \
-		'tenant list' 'guard status' 'guard status ours' events "explain $$" doctor; do
+		'tenant list' 'guard status' 'guard status ours' events "explain $$" doctor 'top -d 0.1' advise 'advise ours'; do
 		read -ra words <<<"$arguments"
 		check "$arguments" exits 0 "${words[@]}"
 		check "$arguments as JSON" answers "${words[@]}"
 	done
 	check "show: no such tenant" complains 1 "no tenant 'x'" show tenant x
 	check "show: no such process" complains 1 "no process '1'" show process 1
+	check "advise: what is missing" exits 0 advise
+	check "advise: its rule and command" grep -A1 '^\[no_monitor\]' "$work/out"
+	check "advise: of a tenant" exits 0 advise ours
+	check "advise: nothing to say" says out 'no advice'
+	check "advise: no such tenant" complains 1 "no tenant 'x'" advise x
 	check "show: no such device" complains 1 "no device 'x'" show device x
 	check "limit: no such tenant" complains 1 'tenant x' limit get tenant x
 	check "explain: no such process" complains 1 '4000000' explain 4000000
@@ -36,6 +41,32 @@ status_and_show() {
 	check "doctor: found" grep -qE "^OK +collector +pid $collector_pid" "$work/out"
 	check "doctor: one language" grep -qE '^OK +protocol' "$work/out"
 	check "doctor: the policy" grep -qE "^OK +policy +$policy " "$work/out"
+}
+
+ports() {
+	collector_begin
+	check "limit set: on a port" exits 0 limit set tenant ours "port.$device/1.qp=3" "process.port.$device/2.ah=4"
+	check "limit get: on a port" exits 0 limit get tenant ours
+	check "limit get: of the tenant" grep -qE "^tenant ours +port\\.$device/1\\.qp +3\$" "$work/out"
+	check "limit get: of each process" grep -qE "^tenant ours +process\\.port\\.$device/2\\.ah +4\$" "$work/out"
+	check "limit get: as JSON" answers limit get tenant ours
+	check "limit get: the port" says out "\"device\":\"$device/1\""
+	check "show tenant: its ports" exits 0 -j show tenant ours
+	check "show tenant: with limits" says out '"ports":[{"port":1,"kinds":{"qp":{"used":0,"leased":0,"peak":0,"limit":3,'
+	check "show tenant: for people" exits 0 show tenant ours
+	check "show tenant: a line" grep -qE "^$device/1 +qp +0 .* 3 " "$work/out"
+	check "show tenant: no other port" not says out "$device/3"
+	check "limit set: no port 0" complains 1 "invalid port '0': expected a number from 1 to 4" limit set host "port.$device/0.qp=1"
+	check "limit set: no such kind" complains 1 "invalid kind of a port 'mr': expected qp or ah" limit set host "port.$device/1.mr=1"
+	check "limit unset: on a port" exits 0 limit unset tenant ours "port.$device/1.qp" "process.port.$device/2.ah"
+	"$command" limit set tenant ours guarantee.qp=2 rate.reg_mr=50/s pace.bytes=10M/s >/dev/null
+	check "limit get: guarantee, rate and pace" exits 0 limit get tenant ours
+	check "limit get: the guarantee" grep -qE '^tenant ours +guarantee\.qp +2$' "$work/out"
+	check "limit get: the rate" grep -q 'reg_mr .*50/s' "$work/out"
+	check "limit get: the pace" grep -q '10M' "$work/out"
+	"$command" limit unset tenant ours guarantee.qp rate.reg_mr pace.bytes >/dev/null
+	check "limit get: again" exits 0 limit get tenant ours
+	check "limit get: no port" not says out port.
 }
 
 explain_and_run() {
@@ -318,6 +349,11 @@ what_the_kernel_refuses() {
 	check "guard: one as JSON" answers guard status guests
 	check "guard: its guarantee" says out '"guarantee":"kernel","reason":null'
 	check "guard: its limit" says out '"qp":{"guarded":true,"used":3,"limit":4,"refused":2,"overrun":1}'
+	check "guard: no limits of ports" says out '"port_limits":false'
+	check "guard: a limit of a port" exits 0 limit set tenant guests "process.port.$device/1.qp=2"
+	check "guard: its limits of ports" exits 0 guard status guests
+	check "guard: only the library keeps them" says out 'but by the library only: limits of ports that hold for tenant guests.'
+	check "guard: a limit of a port less" exits 0 limit unset tenant guests "process.port.$device/1.qp"
 	check "doctor: guarded" exits 0 doctor
 	check "doctor: by the kernel" grep -qE '^OK +guard +tenants that the kernel guards: 1$' "$work/out"
 	check "events: of the guard" exits 0 events
@@ -363,6 +399,8 @@ bad_names_and_terminals() {
 		check "terminal: no colours if not wanted" not grep -q $'\e\\[3' "$work/screen"
 		NO_COLOR=1 in_terminal 200 status
 		check "terminal: NO_COLOR" not grep -q $'\e\\[3' "$work/screen"
+		TERM=dumb in_terminal 200 status
+		check "terminal: a dumb one" not grep -q $'\e\\[3' "$work/screen"
 		NO_COLOR=1 in_terminal 200 --color always status
 		check "terminal: unless asked for" grep -q $'\e\\[3' "$work/screen"
 		in_terminal 20 status

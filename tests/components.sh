@@ -10,7 +10,7 @@ sources=${SOURCE_DIRECTORY:-$here/..}
 # pkg-config finds nothing here, and clang is not looked for.
 configures_alone() {
 	PKG_CONFIG_LIBDIR=/nonexistent PKG_CONFIG_PATH='' cmake -S "$sources" -B "$work/library" -DCLANG=NOTFOUND \
-		-DBPFTOOL=NOTFOUND -DRDMA_INTERCEPT_{COLLECTOR,MONITOR,CLI,CLIENT}=OFF >"$work/summary" 2>&1
+		-DBPFTOOL=NOTFOUND -DRDMA_INTERCEPT_{COLLECTOR,MONITOR,CLI,DASHBOARD,CLIENT}=OFF >"$work/summary" 2>&1
 }
 library_alone() {
 	check "the library is configured without other packages" configures_alone
@@ -19,6 +19,26 @@ library_alone() {
 	check "it builds" make -s -C "$work/library" -j2
 	check "the library is there" test -f "$work/library/librdma_intercept.so"
 	check "the collector is not" test ! -e "$work/library/collector_server"
+}
+
+configures_command() {
+	cmake -S "$sources" -B "$work/command" -DRDMA_INTERCEPT_NCURSES=OFF \
+		-DRDMA_INTERCEPT_{LIBRARY,COLLECTOR,MONITOR,DASHBOARD,CLIENT}=OFF >"$work/configured" 2>&1
+}
+# Without ncurses the command is the same, but for top, which prints once.
+without_ncurses() {
+	check "the command is configured" configures_command
+	check "the configuration says so" grep -q 'Without ncurses' "$work/configured"
+	check "it builds" make -s -C "$work/command" -j2 rdma_intercept_command
+	check "it needs no ncurses" not sh -c "ldd '$work/command/rdma_intercept' | grep -q curses"
+	: >"$work/plain.conf"
+	RDMA_INTERCEPT_POLICY=$work/plain.conf RDMA_COLLECTOR_SOCKET=$work/plain RDMA_COLLECTOR_STATE=$work/plain.state \
+		background "$build/collector_server" &
+	workers+=($!)
+	check "a collector starts" eventually test -S "$work/plain"
+	script -qec "'$work/command/rdma_intercept' -s '$work/plain' top -d 0.1" /dev/null </dev/null >"$work/screen" || true
+	check "top says so" grep -q 'built without ncurses' "$work/screen"
+	check "top prints the tenants" grep -q '^default' "$work/screen"
 }
 
 fails_with() { # TEXT ARGUMENT...
@@ -47,4 +67,4 @@ client() {
 	check "a kind that does not exist" fails_with 'unknown kind' house
 }
 
-run_cases "library_alone client" "$@"
+run_cases "library_alone without_ncurses client" "$@"

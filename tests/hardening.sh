@@ -23,7 +23,7 @@ lacks() {
 binaries() {
 	local file
 
-	for file in librdma_intercept.so collector_server rdma_intercept rdma_monitor; do
+	for file in librdma_intercept.so collector_server rdma_intercept rdma_monitor rdma_dashboard; do
 		[ -e "$build/$file" ] || { skip_part "$file was not built"; continue; }
 		check "$file: tables are read-only" shown "$file" GNU_RELRO
 		check "$file: bound at the start" shown "$file" 'BIND_NOW|FLAGS.* NOW'
@@ -39,10 +39,12 @@ binaries() {
 units() {
 	local unit key
 
-	for unit in collector_server rdma_monitor; do
-		for key in SystemCallFilter UMask MemoryMax TasksMax NoNewPrivileges CapabilityBoundingSet; do
+	for unit in collector_server rdma_monitor rdma_dashboard; do
+		for key in SystemCallFilter UMask MemoryMax TasksMax NoNewPrivileges; do
 			check "$unit: $key" grep -q "^$key=." "$source_directory/packaging/$unit.service"
 		done
+		# (an empty set is the smallest)
+		check "$unit: capabilities" grep -q "^CapabilityBoundingSet=" "$source_directory/packaging/$unit.service"
 		if command -v systemd-analyze >/dev/null; then
 			check "$unit: systemd understands it" understood "$unit"
 		fi

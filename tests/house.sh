@@ -16,13 +16,15 @@ fail() {
 
 # ---- rooms: which other rooms a room may include (base is for everybody)
 # (collector sees how the monitor's counts are read and its guard is told, and the policy as a
-# whole; cli sees the tables of the policy, too)
+# whole, and how its names are looked up; cli sees the tables of the policy, too)
 declare -A may=([base]="" [terms]="" [output]="" [proto]="terms" [ledger]="terms proto"
 	[intercept]="terms ledger" [monitor]="terms output" [policy]="terms"
-	[collector]="terms ledger proto policy monitor" [cli]="terms proto ledger policy output"
-	[client]="terms proto")
+	[collector]="terms ledger proto policy monitor" [cli]="terms proto ledger policy output view history advice"
+	[client]="terms proto" [view]="terms output proto"
+	[history]="terms" [dashboard]="terms output proto view history advice"
+	[advice]="terms output proto view")
 declare -A sees=([collector/monitor]="\(reader/\(reader\|rows\)\|guard/guard_\(maps\|rows\)\)"
-	[collector/policy]="policy" [cli/ledger]="view" [cli/policy]="\(policy\|keys\|conditions\)")
+	[collector/policy]="\(policy\|accounts\)" [cli/ledger]="view" [cli/policy]="\(policy\|keys\|conditions\)")
 # Headers of the kernel's interface to users, and the one file that may include each of them: the
 # table of the kernel's objects and commands is made from them, and so is the question for its list.
 declare -A knows=([src/monitor/kernel/uverbs.h]="ib_user_ioctl_cmds ib_user_ioctl_verbs ib_user_verbs rdma_user_ioctl_cmds"
@@ -68,13 +70,23 @@ done
 # (of the monitor, only the tool prints; and only the output knows the library that writes JSON)
 while IFS=: read -r file _; do
 	case $file in
-	src/output/* | src/cli/* | src/monitor/tool/*) ;;
+	src/output/* | src/view/* | src/advice/* | src/cli/* | src/dashboard/* | src/monitor/tool/*) ;;
 	*) fail "$file includes output/, but is no program that people call" ;;
 	esac
 done < <(grep -rnE '#include "output/' src)
 while IFS=: read -r file _; do
 	[ "$file" = src/output/json.h ] || fail "$file includes <jansson.h>: only src/output/json.h may"
 done < <(grep -rn '#include <jansson' src)
+# (and one room knows each of the libraries of HTTP and of the database)
+while IFS=: read -r file _ line; do
+	case "$file $line" in
+	"src/dashboard/http.c "*microhttpd* | "src/history/history_parts.h "*sqlite3*) ;;
+	*) fail "$file includes $line: only dashboard/http.c and history/history_parts.h may" ;;
+	esac
+done < <(grep -rnE '#include <(microhttpd|sqlite3)' src)
+while IFS=: read -r file _; do
+	[ "$file" = src/cli/top_screen.c ] || fail "$file includes ncurses: only src/cli/top_screen.c may"
+done < <(grep -rnE '#include <(n?curses|term)\.h' src)
 for part in src/*/*/; do
 	part=${part#src/}
 	[ -v "may_in[${part%/}]" ] || fail "no rule for the sub-room src/$part"
@@ -102,8 +114,8 @@ for header in include/*/*.h src/*/*.h src/*/*/*.h tests/*.h tests/*/*.h tests/*/
 done
 while read -r file; do
 	head -3 "$file" | grep -q 'SPDX-License-Identifier: MIT' || fail "$file has no licence line"
-done < <(find src tests bench lab .ci build_all.sh -type f \
-	\( -name '*.[chS]' -o -name '*.def' -o -name '*.sh' -o -name '*.map' -o -name CMakeLists.txt -o -name run \))
+done < <(find src tests bench lab web .ci build_all.sh -type f \
+	\( -name '*.js' -o -name '*.jsx' -o -name '*.mjs' -o -name '*.css' -o -name '*.[chS]' -o -name '*.def' -o -name '*.sh' -o -name '*.map' -o -name CMakeLists.txt -o -name run \))
 
 # ---- a file has one idea, a name one place
 while read -r lines file; do
@@ -145,6 +157,27 @@ while read -r place earlier; do
 	[ "${place%:*} ${earlier%:*}" != 'src/monitor/guard/look.bpf.h src/monitor/guard/look.bpf.h' ] || continue
 	fail "$place has six lines that stand at $earlier, too"
 done <"$work/runs"
+
+# ---- the page: text is text, both languages, exact versions, nothing from elsewhere
+while IFS= read -r line; do
+	fail "$line: what came from outside must be text: expected no markup made of it"
+done < <(grep -rnE 'innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function' web/src)
+while IFS= read -r line; do
+	fail "$line: expected nothing from other hosts, and no style or script inside"
+done < <(grep -rnE "https?://|<style|<script>|style=\"" web/src --include='*.js' --include='*.jsx' --include='*.css' --include='*.html')
+while IFS= read -r line; do
+	fail "web/src/texts.js: $line: expected one row with two texts"
+done < <(sed -n '/^const texts/,/^};/p' web/src/texts.js | grep -E '^	[a-z]' | grep -vE '^	[a-z_0-9]+: \[("[^"]*", "[^"]*"\],|$)')
+while IFS= read -r line; do
+	fail "web/package.json: $line: expected an exact version"
+done < <(grep -E '": "[\^~*<>]' web/package.json | grep -v '"node"')
+while IFS= read -r line; do
+	fail "web/package-lock.json: $line: expected no address of a download"
+done < <(grep -n '"resolved"' web/package-lock.json)
+while read -r file; do
+	grep -q "src/$file" web/CMakeLists.txt || fail "web/CMakeLists.txt does not name src/$file"
+	[ "$(wc -l <"web/src/$file")" -le 600 ] || [ "$file" = style.css ] || fail "web/src/$file has more than 600 lines"
+done < <(find web/src -type f -printf '%f\n')
 
 # ---- documents name every setting and every kind
 settings=$(sed -n 's/^SETTING(\([A-Z_]*\),.*/RDMA_INTERCEPT_\1/p' src/intercept/settings.def)

@@ -16,6 +16,9 @@ library=$build/librdma_intercept.so
 # A sanitizer's run-time must come before every other preloaded library.
 preload=${TEST_PRELOAD:+$TEST_PRELOAD:}$library
 
+# How much longer than usual a test is to take; above 1 with --long.
+# shellcheck disable=SC2034 # for the scripts
+factor=${RDMA_INTERCEPT_TEST_FACTOR:-1}
 # What the caller has set shall not decide what the tests see.
 unset LD_PRELOAD "${!RDMA_INTERCEPT_@}"
 

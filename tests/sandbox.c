@@ -21,6 +21,7 @@
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -278,15 +279,15 @@ static pid_t test_start(char **command)
 	_exit(127);
 }
 
-/* Calls visit for each process whose parent we are, orphans of the test among them. */
-static unsigned children_visit(void (*visit)(pid_t))
+/* Calls visit for each child of a process; orphans of the test are our own. */
+static unsigned children_visit(pid_t parent, void (*visit)(pid_t))
 {
 	char path[64];
 	unsigned count = 0;
 	FILE *file;
 	int child;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)parent, (int)parent);
 	file = fopen(path, "re");
 	while (file && fscanf(file, "%d", &child) == 1) {
 		visit(child);
@@ -302,6 +303,7 @@ static void child_kill(pid_t child)
 	kill(child, SIGKILL);
 }
 
+/* With all that descend from it. */
 static void child_show(pid_t child)
 {
 	char path[64], command[256] = "?";
@@ -318,6 +320,7 @@ static void child_show(pid_t child)
 			command[i] = ' ';
 	command[length > 0 ? length : 1] = '\0';
 	say("running: process %d: %s", (int)child, command);
+	children_visit(child, child_show);
 }
 
 static void reap(void)
@@ -332,7 +335,7 @@ static void processes_kill(void)
 	for (;;) {
 		if (cgroup[0])
 			cgroup_kill(cgroup);
-		if (!children_visit(child_kill))
+		if (!children_visit(getpid(), child_kill))
 			break;
 		reap();
 		usleep(2000);
@@ -423,13 +426,26 @@ static int test_wait(pid_t test, int signals)
 			say("stopped: not finished after %d s", total);
 		else
 			continue;
-		children_visit(child_show);
+		children_visit(getpid(), child_show);
 		return EXIT_STOPPED;
 	}
 }
 
+/* For whoever wants the tests faster: in ctest's Testing/Temporary/LastTest.log. */
+static void times_show(double begin)
+{
+	struct rusage all;
+
+	getrusage(RUSAGE_CHILDREN, &all);
+	say("%.1f s of processor time in %.1f s",
+	    (double)(all.ru_utime.tv_sec + all.ru_stime.tv_sec) +
+		    (double)(all.ru_utime.tv_usec + all.ru_stime.tv_usec) / 1e6,
+	    now() - begin);
+}
+
 int main(int argc, char **argv)
 {
+	double begin = now();
 	sigset_t set;
 	int signals, status;
 
@@ -450,10 +466,11 @@ int main(int argc, char **argv)
 	status = test_wait(test_start(argv + 2), signals);
 	if ((status == 0 || status == 77) && processes_left()) {
 		say("failed: the test has ended and left processes running");
-		children_visit(child_show);
+		children_visit(getpid(), child_show);
 		status = EXIT_FAILED;
 	}
 	processes_kill();
+	times_show(begin);
 	directory_remove(directory);
 	return status;
 }

@@ -28,8 +28,8 @@ set(test_environment
   KINDS_DEF=${PROJECT_SOURCE_DIR}/src/terms/kinds.def)
 
 # What the thread sanitizer can see: programs with several threads in one process.
-set(thread_tests unit_handles unit_ledger unit_polling unit_netlink process_table process_rules process_routes
-  process_family process_hammer process_soak process_badinput)
+set(thread_tests unit_bucket unit_handles unit_ledger unit_polling unit_netlink process_table process_rules
+  process_routes process_family process_hammer process_soak process_badinput)
 
 # sandboxed_test(name labels command...): a test in a sandbox (sandbox.c). Labels: quick (all of them
 # take a minute, without a virtual machine), daemon, kill, model, lab,

@@ -46,7 +46,7 @@ additions_make() {
 		}
 	END
 
-	row cli/commands.def 'COMMAND(trial_word, "trial word", "[NUMBER]", "replace", false, "a subcommand of this test")'
+	row cli/commands.def 'COMMAND(trial_word, "trial word", "[NUMBER]", "replace", false, "a subcommand of this test", "")'
 	function_add cli/policy.c <<-'END'
 		int command_trial_word(const struct cli *cli)
 		{
@@ -58,7 +58,7 @@ additions_make() {
 }
 
 all_built() {
-	cmake -S "$copy" -B "$made" -DCMAKE_BUILD_TYPE=Debug -DRDMA_INTERCEPT_WERROR=ON \
+	cmake -S "$copy" -B "$made" -DCMAKE_BUILD_TYPE=Debug -DRDMA_INTERCEPT_WERROR=ON -DRDMA_INTERCEPT_PAGE=OFF \
 		-DRDMA_INTERCEPT_TESTS=OFF && make -s -C "$made" -j2
 }
 
@@ -75,7 +75,7 @@ program_build() {
 
 copy_make() {
 	mkdir "$copy"
-	cp -r "$sources"/{CMakeLists.txt,include,man,packaging,src} "$copy"
+	cp -r "$sources"/{CMakeLists.txt,include,man,packaging,src,web} "$copy"
 	additions_make
 	try all_built
 	if [ "$status" -ne 0 ]; then

@@ -72,7 +72,7 @@ struct rdma_intercept_filter {
  * reading and becomes the result of rdma_intercept_read. */
 typedef int rdma_intercept_row_function(const struct rdma_intercept_row *row, void *closure);
 
-enum { RDMA_INTERCEPT_PROBLEM = 512 };
+enum { RDMA_INTERCEPT_PROBLEM = 640 };
 
 /*
  * Reads the rows of the host, of tenants or of processes, each in total and on each device.

@@ -5,9 +5,8 @@
 # queue pair. Host 1 is the client and sends, host 2 is the server and receives.
 # hosts: 2
 set -euo pipefail
-. lab/lib.sh
+. lab/hostlib.sh
 objects=$BUILD_DIRECTORY/lab/objects
-receiver=10.77.0.2
 
 # ledger_has COUNT, kernel_has COUNT: queue pairs on rxe0, by the ledger and by the kernel without
 # those that it had before
@@ -37,57 +36,14 @@ check "the kernel is back at the state before" settled "$before"
 [ "$host" -eq 1 ] || killed rping
 check "the library counts no queue pair" eventually ledger_has 0
 
-# transfers NAME:CLASS:MESSAGES...: ib_write_bw of messages of 64 KiB with each traffic class, all
-# at the same time. 64 packets of a queue pair may wait in a slow queue, so the time after which it
-# sends them again is long (-u). ib_write_bw first measures how fast the processor's counter runs;
-# if other work disturbs that, it may print 0.00 on both hosts, and both begin again.
-transfers() {
-	local try
-	for try in 1 2 3 4 5; do
-		transfers_run "$@"
-		unmeasured "$@" || return 0
-		echo "      (ib_write_bw printed 0.00 in try $try$(grep -h Correlation "$scratch"/class-* | head -n 1 | sed 's/^/: /'))"
-	done
-}
-unmeasured() {
-	local row
-	for row; do
-		[ "$(bandwidth "${row%%:*}")" != 0.00 ] || return 0
-	done
-	return 1
-}
-transfers_run() {
-	local pids=() status row
-	[ "$host" -eq 1 ] || transfers_start "$@"
-	barrier "ib_write_bw listens"
-	[ "$host" -eq 2 ] || transfers_start "$@"
-	for row; do
-		wait "${pids[0]}" && status=0 || status=$?
-		pids=("${pids[@]:1}")
-		check "ib_write_bw ends well: ${row%%:*}: $(bandwidth "${row%%:*}") MB/s" test $status -eq 0
-		[ $status -eq 0 ] || show "$scratch/${row%%:*}"
-	done
-	check "the library counts no queue pair" eventually ledger_has 0
-}
-transfers_start() { # adds to pids
-	local port=18515 row name class messages run
-	for row; do
-		IFS=: read -r name class messages <<<"$row"
-		run=(ib_write_bw -d rxe0 -F -u 19 -s 65536 -n "$messages" --tclass="$class" -p "$port")
-		[ "$host" -eq 2 ] || run+=("$receiver")
-		guarded '' timeout -k 5 "$patience_seconds" "${run[@]}" >"$scratch/$name" 2>&1 &
-		pids+=($!)
-		[ "$host" -eq 1 ] || check "ib_write_bw listens: $name" eventually tcp_listens $port
-		port=$((port + 1))
-	done
-}
-bandwidth() { awk '$1 == 65536 { print $4 }' "$scratch/$1"; }
 # faster NAME TIMES OTHER
 faster() {
 	echo "$1 $(bandwidth "$1") MB/s, $3 $(bandwidth "$3") MB/s" >"$scratch/rows"
 	awk -v a="$(bandwidth "$1")" -v b="$(bandwidth "$3")" -v times="$2" \
 		'BEGIN { exit !(a > 0 && b > 0 && a >= times * b) }'
 }
+
+transfers_done() { check "the library counts no queue pair" eventually ledger_has 0; }
 
 echo "-- without a queue for the class"
 transfers class-0-before:0:100

@@ -6,7 +6,7 @@
 #ifndef BASE_PROBLEM_H
 #define BASE_PROBLEM_H
 
-enum { PROBLEM_SIZE = 512 };
+enum { PROBLEM_SIZE = 640 };
 
 /* Writes the sentence, and returns the error. A sentence that is too long is cut. */
 int problem_set(int error, char problem[PROBLEM_SIZE], const char *format, ...)

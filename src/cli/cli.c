@@ -53,11 +53,12 @@ int cli_fail(const struct cli *cli, int status, const char *format, ...)
 int cli_operands(const struct cli *cli, unsigned least, unsigned most)
 {
 	if (cli->count < least)
-		return cli_fail(cli, CLI_USAGE, "something is missing: %s %s %s", CLI_NAME,
+		return cli_fail(cli, CLI_USAGE, "%s: missing argument: expected %s",
 				cli->command->name, cli->command->synopsis);
 	if (cli->count > most)
-		return cli_fail(cli, CLI_USAGE, "%s does not know what to do with '%s'",
-				cli->command->name, cli->operand[most]);
+		return cli_fail(cli, CLI_USAGE, "%s: unexpected argument '%s': expected %s",
+				cli->command->name, cli->operand[most],
+				most ? cli->command->synopsis : "no argument");
 	return CLI_OK;
 }
 

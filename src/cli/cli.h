@@ -55,11 +55,12 @@ struct command {
 	const char *synopsis;
 	const char *options;
 	const char *help;
+	const char *examples;
 	bool starts;
 	int (*run)(const struct cli *cli);
 };
 
-#define COMMAND(function, name, synopsis, options, starts, help)                                   \
+#define COMMAND(function, name, synopsis, options, starts, help, examples)                         \
 	int command_##function(const struct cli *cli);
 #include "cli/commands.def"
 #undef COMMAND

@@ -41,8 +41,7 @@ static int outcome(const char *path, int error)
 	return CLI_WRONG;
 }
 
-/* Prints why a request failed, and for two versions which they are. */
-static int collector_fail(const struct cli *cli, const char *path, int error, const char *problem)
+int collector_fail(const struct cli *cli, const char *path, int error, const char *problem)
 {
 	struct proto_status status;
 	char unused[PROBLEM_SIZE];
@@ -58,11 +57,13 @@ static int collector_fail(const struct cli *cli, const char *path, int error, co
 int collector_ask(const struct cli *cli, enum message type, const void *body, void *ret_body)
 {
 	char path[PROTO_PATH], problem[PROBLEM_SIZE];
+	/* Changes of the policy may have names of users and groups in them. */
+	unsigned flags = proto_message(type)->access == ACCESS_ADMIN ? PROTO_LOOKS_UP : 0;
 	int result = collector_path(cli, path);
 
 	if (result)
 		return result;
-	result = proto_call(path, type, body, ret_body, NULL, 0, 0, problem);
+	result = proto_call(path, type, body, ret_body, NULL, flags, 0, problem);
 	return result < 0 ? collector_fail(cli, path, result, problem) : CLI_OK;
 }
 

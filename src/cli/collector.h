@@ -19,4 +19,8 @@ int collector_ask(const struct cli *cli, enum message type, const void *body, vo
 int collector_rows(const struct cli *cli, enum message type, const struct proto_choose *choose,
 		   proto_row_function *each, void *closure);
 
+/* Prints why a request at the path failed (-errno and its sentence), and for two versions which
+ * they are. */
+int collector_fail(const struct cli *cli, const char *path, int error, const char *problem);
+
 #endif

@@ -75,7 +75,7 @@ static int host_rows(const struct ledger_view *view, const struct proto_choose *
 		if ((device >= 0 && !name[0]) || !device_is_chosen(choose, name))
 			continue;
 		snprintf(row.device, sizeof(row.device), "%s", name);
-		for (int kind = 0; kind < KIND_COUNT; kind++) {
+		for (int kind = 0; kind < KINDS_COUNTED; kind++) {
 			row.used[kind] = ledger_view_used(view, device, (enum kind)kind);
 			row.granted[kind] = row.peak[kind] = row.used[kind];
 			row.limit[kind] = ledger_view_limit(view, device, (enum kind)kind);
@@ -111,7 +111,7 @@ static int process_rows(const struct ledger_view *view, const struct layout_slot
 	int result = 0;
 
 	process_describe(pid, &head);
-	for (int kind = 0; kind < KIND_COUNT; kind++)
+	for (int kind = 0; kind < KINDS_COUNTED; kind++)
 		head.limit[kind] = head.process_limit[kind] = UNLIMITED;
 	total = head;
 	for (int kind = 0; kind < KIND_COUNT; kind++) {
@@ -131,7 +131,7 @@ static int process_rows(const struct ledger_view *view, const struct layout_slot
 		if (!name[0] || !device_is_chosen(choose, name))
 			continue;
 		snprintf(row.device, sizeof(row.device), "%s", name);
-		for (int kind = 0; kind < KIND_COUNT; kind++) {
+		for (int kind = 0; kind < KINDS_COUNTED; kind++) {
 			row.used[kind] = ledger_view_held(slot, device, (enum kind)kind);
 			row.granted[kind] = row.peak[kind] = row.used[kind];
 			any |= row.used[kind] != 0;
@@ -153,10 +153,12 @@ static int process_details(const struct ledger_view *view, const struct layout_s
 	for (unsigned device = 0; device < DEVICES_MAX && !result; device++) {
 		const char *name = ledger_view_device_name(view, device);
 
-		if (!name[0] || !ledger_view_held(slot, device, KIND_ctx))
+		if (!name[0] || !device_is_chosen(choose, name) ||
+		    !ledger_view_held(slot, device, KIND_ctx))
 			continue;
 		snprintf(details.device, sizeof(details.device), "%s", name);
 		details.gauges = *ledger_view_gauges(slot, device);
+		posted_fold(&details.gauges.posted);
 		result = each(&details, closure);
 	}
 	return result;

@@ -8,8 +8,9 @@
 
 #include "terms/size.h"
 #include "cli/collector.h"
-#include "cli/event.h"
-#include "cli/vocabulary.h"
+#include "cli/tenant_settings.h"
+#include "view/event.h"
+#include "view/vocabulary.h"
 #include "output/page.h"
 
 struct identity {
@@ -85,6 +86,29 @@ static void advise(struct page *page, const struct event *event)
 			      "raise it there, or let the program free some.");
 		return;
 	}
+	if (event->given.forbidden) {
+		page_sentence(page, "advice",
+			      "The devices of the tenant do not include %s: use another device, or "
+			      "allow it: %s limit set tenant %s devices='PATTERN...'",
+			      *event->given.device ? event->given.device : "it", CLI_NAME,
+			      event->given.tenant);
+		return;
+	}
+	if (event->given.configured && scope_has_shares(event->given.scope)) {
+		page_sentence(page, "advice",
+			      "Tenants share the limit of the host or the device, and this was the "
+			      "tenant's share at that moment. Free some, wait until other tenants "
+			      "give back, or raise the weight or the guarantee of tenant %s.",
+			      event->given.tenant);
+		return;
+	}
+	if (event->given.configured) {
+		page_sentence(page, "advice",
+			      "The rest of the limit is reserved for guarantees of other tenants, or "
+			      "used by programs without the library. Free some, raise the limit, or "
+			      "lower a guarantee.");
+		return;
+	}
 	vocabulary_key(place->of_each_process, place->on_device ? event->given.device : "",
 		       event->kind, key);
 	page_sentence(page, "advice",
@@ -122,13 +146,18 @@ int command_explain(const struct cli *cli)
 	proto_text(identity.given.cgroup);
 	proto_text(identity.given.rule);
 	cli_page_begin(&page, cli);
-	if (identity.given.alive)
-		page_record(&page, "process", identity_columns, &identity);
 	if (ask.number) {
 		event_read(&event, &identity.given.event);
 		page_record(&page, "event", event_columns, &event);
 		name_ring(&page, &event);
 		advise(&page, &event);
 	}
+	if (identity.given.alive)
+		page_record(&page, "process", identity_columns, &identity);
+	/* The settings do not explain an event: only JSON has them there. */
+	if (identity.given.tenant[0] && (!ask.number || cli->options.json.count))
+		result = tenant_settings_show(cli, &page, identity.given.tenant);
+	if (result)
+		return result;
 	return page_end(&page);
 }

@@ -9,161 +9,16 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/amount.h"
 #include "cli/change.h"
 #include "cli/collector.h"
 #include "output/form.h"
 #include "output/page.h"
+#include "view/guard.h"
 
 /* guard on waits so long, in such steps, for rdma_monitor to attach and to count. */
 enum { AWAIT_MOST_MS = 60000, AWAIT_STEP_MS = 50 };
 
 /* ---- status */
-
-/* What a tenant has of one kind in the kernel. */
-struct hold {
-	const char *kind;
-	uint32_t guarded;
-	struct amount used, limit;
-	uint64_t refused, overrun;
-};
-
-struct guard {
-	struct proto_guard given;
-	struct hold hold[KIND_COUNT];
-};
-
-static const char *const way_names[] = { "ioctl", "compat", "write" };
-_Static_assert(WAY_IOCTL == 1 << 0 && WAY_COMPAT == 1 << 1 && WAY_WRITE == 1 << 2,
-	       "a name for each bit");
-
-static const struct form form_ways = {
-	.show = form_set_show,
-	.json = form_set_json,
-	.names = way_names,
-	.count = sizeof(way_names) / sizeof(way_names[0]),
-};
-
-static const struct form form_guarantee = {
-	.json = form_name_json,
-	.names = (const char *const[]){ [GUARANTEE_OFF] = "off",
-					[GUARANTEE_KERNEL] = "kernel",
-					[GUARANTEE_FLOOR] = "floor",
-					[GUARANTEE_NONE] = "none",
-					[GUARANTEE_PARTLY] = "partly" },
-	.count = GUARANTEES,
-};
-
-/* The guarantee of a tenant in words. */
-static void word_show(const struct form *form, const void *field, struct cell *ret_cell)
-{
-	static const struct {
-		const char *text, *colour;
-	} words[GUARANTEES] = {
-		[GUARANTEE_OFF] = { "off", NULL },
-		[GUARANTEE_KERNEL] = { "in the kernel", COLOUR_GOOD },
-		[GUARANTEE_FLOOR] = { "rdma.max only", COLOUR_WARNING },
-		[GUARANTEE_NONE] = { "not guarded", COLOUR_BAD },
-		[GUARANTEE_PARTLY] = { "partly", COLOUR_WARNING },
-	};
-	const struct proto_guard *guard = field;
-	uint32_t guarantee = guard->guarantee < GUARANTEES ? guard->guarantee : GUARANTEE_NONE;
-
-	cell_print(ret_cell, words[guarantee].colour, "%s%s%s", words[guarantee].text,
-		   *guard->reason ? ": " : "", guard->reason);
-}
-
-static const struct form form_word = { .show = word_show };
-
-static json_t *kinds_json(const struct form *form, const void *field)
-{
-	uint64_t guarded = *(const uint64_t *)field;
-	json_t *kinds = memory_need(json_array());
-
-	for (int kind = 0; kind < KIND_COUNT; kind++)
-		if (guarded >> kind & 1)
-			json_array_append_new(kinds, form_json_text(kind_rows[kind].name));
-	return kinds;
-}
-
-static const struct form form_kinds = { .json = kinds_json };
-
-static const struct column hold_columns[] = {
-	COLUMN(struct hold, kind, NULL, "kind", form_string),
-	COLUMN(struct hold, guarded, "guarded", "guarded", form_flag),
-	COLUMN(struct hold, used, "used", "used", form_amount),
-	COLUMN(struct hold, limit, "limit", "limit", form_amount),
-	COLUMN(struct hold, refused, "refused", "refused", form_count),
-	COLUMN(struct hold, overrun, "overrun", "overrun", form_count),
-	COLUMNS_END,
-};
-
-static json_t *holds_json(const struct form *form, const void *field)
-{
-	const struct hold *hold = field;
-	json_t *kinds = memory_need(json_object());
-
-	for (int kind = 0; kind < KIND_COUNT; kind++)
-		json_object_set_new(kinds, hold[kind].kind,
-				    table_json_record(hold_columns, &hold[kind]));
-	return kinds;
-}
-
-static const struct form form_holds = { .json = holds_json };
-
-static const struct column host_columns[] = {
-	COLUMN(struct guard, given.armed, "armed", "armed", form_flag),
-	COLUMN(struct guard, given.ways, "ways", "ways", form_ways),
-	COLUMN(struct guard, given.wanted, "wanted", "wanted", form_ways),
-	COLUMN(struct guard, given.guarded, "guarded", NULL, form_kinds),
-	COLUMN(struct guard, given.reason, "reason", "problem", form_text),
-	COLUMN(struct guard, given.on, "tenants", "tenants", form_number),
-	COLUMN(struct guard, given.cgroups, "cgroups", "cgroups", form_number),
-	COLUMN(struct guard, given.killed, "killed", "killed", form_count),
-	COLUMNS_END,
-};
-
-static const struct column tenant_columns[] = {
-	COLUMN(struct guard, given.tenant, "name", "name", form_text),
-	COLUMN(struct guard, given.on, "on", "on", form_flag),
-	COLUMN(struct guard, given.guarantee, "guarantee", NULL, form_guarantee),
-	COLUMN(struct guard, given.reason, "reason", NULL, form_text),
-	COLUMN(struct guard, given.cgroups, "cgroups", "cgroups", form_number),
-	COLUMN(struct guard, given.floor, "floor", "rdma.max", form_number),
-	COLUMN(struct guard, given.killed, "killed", "killed", form_count),
-	COLUMN(struct guard, hold, "kinds", NULL, form_holds),
-	COLUMN(struct guard, given, NULL, "guarantee", form_word, .flows = true),
-	COLUMNS_END,
-};
-
-/* What a tenant can count on, and nothing else. */
-static const struct column guarantee_columns[] = {
-	COLUMN(struct guard, given.tenant, "name", "name", form_text),
-	COLUMN(struct guard, given.guarantee, "guarantee", NULL, form_guarantee),
-	COLUMN(struct guard, given.reason, "reason", NULL, form_text),
-	COLUMN(struct guard, given, NULL, "guarantee", form_word, .flows = true),
-	COLUMNS_END,
-};
-
-static int guard_row_take(const void *row, void *list)
-{
-	struct guard *guard = list_add(list);
-	struct proto_guard *given = &guard->given;
-
-	*given = *(const struct proto_guard *)row;
-	proto_text(given->tenant);
-	proto_text(given->reason);
-	for (int kind = 0; kind < KIND_COUNT; kind++)
-		guard->hold[kind] = (struct hold){
-			.kind = kind_rows[kind].name,
-			.guarded = given->guarded >> kind & 1,
-			.used = { given->used[kind], &kind_rows[kind] },
-			.limit = { given->limit[kind], &kind_rows[kind] },
-			.refused = given->refused[kind],
-			.overrun = given->overrun[kind],
-		};
-	return 0;
-}
 
 /* What the kernel keeps nobody from, however well it is guarded. */
 static void tell_gaps(struct page *page, const struct proto_guard *host)
@@ -189,11 +44,24 @@ static void tell_gaps(struct page *page, const struct proto_guard *host)
 		page_sentence(page, NULL, "Not guarded: commands of 32-bit programs.");
 }
 
+static void tell_ports(struct page *page, const struct list *tenants)
+{
+	for (size_t i = 0; i < tenants->count; i++) {
+		const struct proto_guard *given = &((const struct guard *)list_at(tenants, i))->given;
+
+		if (given->on && given->port_limits)
+			page_sentence(page, NULL,
+				      "Not guarded in the kernel, but by the library only: limits of "
+				      "ports that hold for tenant %s.",
+				      given->tenant);
+	}
+}
+
 static void guard_show_one(struct page *page, const struct guard *guard)
 {
 	struct list holds = { .size = sizeof(struct hold) };
 
-	page_record(page, "tenant", tenant_columns, guard);
+	page_record(page, "tenant", guard_tenant_columns, guard);
 	for (int kind = 0; kind < KIND_COUNT; kind++) {
 		const struct hold *hold = &guard->hold[kind];
 
@@ -216,7 +84,7 @@ int command_guard_status(const struct cli *cli)
 		return result;
 	if (cli->count && strlen(cli->operand[0]) < sizeof(choose.tenant))
 		strcpy(choose.tenant, cli->operand[0]);
-	result = collector_rows(cli, MESSAGE_GUARD, &choose, guard_row_take, &guards);
+	result = collector_rows(cli, MESSAGE_GUARD, &choose, guard_take, &guards);
 	if (!result && cli->count && (guards.count != 2 || !choose.tenant[0]))
 		result = cli_fail(cli, CLI_WRONG, "the collector knows no tenant '%s'",
 				  cli->operand[0]);
@@ -225,12 +93,13 @@ int command_guard_status(const struct cli *cli)
 		const struct list tenants = { list_at(&guards, 1), guards.count - 1, guards.size };
 
 		cli_page_begin(&page, cli);
-		page_record(&page, "guard", host_columns, host);
+		page_record(&page, "guard", guard_host_columns, host);
 		if (cli->count)
 			guard_show_one(&page, tenants.row);
 		else
-			page_table(&page, "tenants", tenant_columns, &tenants);
+			page_table(&page, "tenants", guard_tenant_columns, &tenants);
 		tell_gaps(&page, &host->given);
+		tell_ports(&page, &tenants);
 		result = page_end(&page);
 	}
 	free(guards.row);
@@ -254,7 +123,7 @@ static int await(const struct cli *cli, struct list *ret_guards)
 			size_t before = ret_guards->count;
 
 			strcpy(choose.tenant, cli->operand[i]); /* it was changed: it fits */
-			result = collector_rows(cli, MESSAGE_GUARD, &choose, guard_row_take, ret_guards);
+			result = collector_rows(cli, MESSAGE_GUARD, &choose, guard_take, ret_guards);
 			if (!result && ret_guards->count != before + 2)
 				result = cli_fail(cli, CLI_WRONG,
 						  "the collector knows no tenant '%s'",

@@ -24,8 +24,7 @@ static bool usable(const char *path)
 	return S_ISREG(status.st_mode);
 }
 
-/* "" when it cannot be told. */
-static void own_directory(char ret_path[PATH_MAX])
+void library_own_directory(char ret_path[PATH_MAX])
 {
 	ssize_t length = readlink("/proc/self/exe", ret_path, PATH_MAX - 1);
 
@@ -43,7 +42,7 @@ static bool search(char ret_path[PATH_MAX])
 	};
 	char directory[PATH_MAX];
 
-	own_directory(directory);
+	library_own_directory(directory);
 	for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		int length =
 			snprintf(ret_path, PATH_MAX, "%s%s/%s", directory, places[i], LIBRARY_FILE);

@@ -10,6 +10,9 @@
 #define LIBRARY_FILE "librdma_intercept.so"
 #define LIBRARY_VARIABLE "RDMA_INTERCEPT_LIBRARY"
 
+/* The directory of this program; "" when it cannot be told. */
+void library_own_directory(char ret_path[PATH_MAX]);
+
 /* 0 with an absolute path that LD_PRELOAD can take, or -errno with a sentence in problem. */
 int library_find(char ret_path[PATH_MAX], char problem[PROBLEM_SIZE]);
 

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* limit get, set and unset: the limits of the host, of tenants and of their processes. */
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/change.h"
-#include "cli/owner.h"
-#include "cli/vocabulary.h"
+#include "cli/owners.h"
+#include "cli/paces.h"
+#include "cli/rates.h"
+#include "view/vocabulary.h"
 
 /* ---- get */
 
 struct limit {
 	char section[2 * NAME_SIZE];
-	char key[LIMIT_KEY];
+	char key[LIMIT_KEY + 16]; /* "guarantee." and a key */
 	const char *kind;
-	char device[NAME_SIZE];
+	char device[NAME_SIZE + 4]; /* or a port of one */
 	uint32_t of_each_process;
 	struct amount value;
 };
@@ -29,21 +32,52 @@ static const struct column limit_columns[] = {
 	COLUMNS_END,
 };
 
-static void limit_append(struct list *limits, const char *section, const struct owner *owner,
-			 const struct share *share, bool of_each_process)
+static void limit_place(const struct owner *owner, const struct share *share,
+			char ret_place[NAME_SIZE + 4])
 {
-	const struct amount *value = of_each_process ? &share->process_limit : &share->limit;
+	unsigned port = kind_port((unsigned)(share - owner->share));
+
+	snprintf(ret_place, NAME_SIZE + 4, port ? "%s/%u" : "%s", owner->row.device, port);
+}
+
+/* What a tenant, each of its processes, or the host has of a kind: the amounts of a share. */
+enum limit_sort { LIMIT_OF_ALL, LIMIT_OF_EACH, LIMIT_RESERVED, LIMIT_SORTS };
+
+/* NULL: the policy says nothing of it. */
+static const struct amount *limit_value(const struct owner *owner, const struct share *share,
+					enum limit_sort sort)
+{
+	const struct amount *const amounts[LIMIT_SORTS] = {
+		[LIMIT_OF_ALL] = &share->limit,
+		[LIMIT_OF_EACH] = &share->process_limit,
+		[LIMIT_RESERVED] = &share->guarantee,
+	};
+	uint64_t nothing = sort == LIMIT_RESERVED ? 0 : UNLIMITED;
+
+	if (amounts[sort]->value == nothing ||
+	    (owner->row.flags & ROW_FORBIDDEN && sort != LIMIT_OF_EACH))
+		return NULL;
+	return amounts[sort];
+}
+
+static void limit_append(struct list *limits, const char *section, const struct owner *owner,
+			 const struct share *share, enum limit_sort sort)
+{
+	const struct amount *value = limit_value(owner, share, sort);
+	char key[LIMIT_KEY];
 	struct limit *limit;
 
-	if (value->value == UNLIMITED)
+	if (!value)
 		return;
 	limit = list_add(limits);
 	strcpy(limit->section, section);
-	strcpy(limit->device, owner->row.device);
+	limit_place(owner, share, limit->device);
 	limit->kind = share->kind;
-	limit->of_each_process = of_each_process;
+	limit->of_each_process = sort == LIMIT_OF_EACH;
 	limit->value = *value;
-	vocabulary_key(of_each_process, owner->row.device, share->kind, limit->key);
+	vocabulary_key(limit->of_each_process, limit->device, share->kind, key);
+	snprintf(limit->key, sizeof(limit->key), "%s%s", sort == LIMIT_RESERVED ? "guarantee." : "",
+		 key);
 }
 
 /* What a policy would call the owner. */
@@ -68,10 +102,10 @@ static bool limits_append(struct list *limits, const struct list *owners, const 
 		if (*wanted && strcmp(wanted, section))
 			continue;
 		found = true;
-		for (int kind = 0; kind < KIND_COUNT; kind++) {
-			limit_append(limits, section, owner, &owner->share[kind], false);
-			limit_append(limits, section, owner, &owner->share[kind], true);
-		}
+		for (int kind = 0; kind < KINDS_COUNTED; kind++)
+			for (int sort = 0; sort < LIMIT_SORTS; sort++)
+				limit_append(limits, section, owner, &owner->share[kind],
+					     (enum limit_sort)sort);
 	}
 	return found;
 }
@@ -86,6 +120,19 @@ static int limit_compare(const void *one, const void *other)
 	if (!order)
 		order = (int)a->of_each_process - (int)b->of_each_process;
 	return order ? order : strcmp(a->key, b->key);
+}
+
+/* What else limits the tenant of a section, or ("") all of them: rates and paces. */
+static int settings_append(const struct cli *cli, struct page *page, const char *section)
+{
+	struct proto_choose choose = { .flags = 0 };
+	int result;
+
+	if (*section)
+		snprintf(choose.tenant, sizeof(choose.tenant), "%.*s", NAME_SIZE - 1,
+			 section + strlen("tenant "));
+	result = rates_show(cli, page, &choose);
+	return result ? result : paces_show(cli, page, choose.tenant);
 }
 
 int command_limit_get(const struct cli *cli)
@@ -118,7 +165,10 @@ int command_limit_get(const struct cli *cli)
 			qsort(limits.row, limits.count, limits.size, limit_compare);
 		cli_page_begin(&page, cli);
 		page_table(&page, "limits", limit_columns, &limits);
-		result = page_end(&page);
+		if (strcmp(wanted.section, "host") != 0)
+			result = settings_append(cli, &page, wanted.section);
+		if (!result)
+			result = page_end(&page);
 	}
 	owners_free(&owners);
 	free(limits.row);

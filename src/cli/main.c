@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/nearest.h"
 #include "output/form.h"
 #include "output/page.h"
 
@@ -37,8 +38,8 @@ static const struct option_row option_rows[] = {
 enum { OPTIONS = sizeof(option_rows) / sizeof(option_rows[0]) };
 
 static const struct command commands[] = {
-#define COMMAND(function, name, synopsis, options, starts, help)                                   \
-	{ name, synopsis, options, help, starts, command_##function },
+#define COMMAND(function, name, synopsis, options, starts, help, examples)                         \
+	{ name, synopsis, options, help, examples, starts, command_##function },
 #include "cli/commands.def"
 #undef COMMAND
 };
@@ -92,23 +93,68 @@ static const struct command *command_find(unsigned count, char **words)
 	return NULL;
 }
 
-/* Says which command it cannot be. */
+/* Whether the command's name begins with all of the words, as "limit set" does with "limit". */
+static bool command_begins(const struct command *command, unsigned count, char **words)
+{
+	const char *name = command->name;
+
+	for (unsigned i = 0; i < count; i++) {
+		size_t length = strlen(words[i]);
+
+		if (strncmp(name, words[i], length) || (name[length] && name[length] != ' '))
+			return false;
+		name += length + (name[length] == ' ');
+	}
+	return true;
+}
+
+static bool is_group(unsigned count, char **words)
+{
+	for (unsigned i = 0; i < COMMANDS; i++)
+		if (command_begins(&commands[i], count, words))
+			return true;
+	return false;
+}
+
+/* The second words of the commands with this first one. */
+static int second_missing(const struct cli *cli)
+{
+	struct nearest nearest = { .word = cli->count > 1 ? cli->operand[1] : "" };
+	char seconds[256] = "";
+
+	for (unsigned i = 0; i < COMMANDS; i++) {
+		const char *second = strchr(commands[i].name, ' ');
+
+		if (!second || !command_begins(&commands[i], 1, cli->operand))
+			continue;
+		nearest_offer(&nearest, second + 1, strlen(second + 1));
+		snprintf(strchr(seconds, '\0'), sizeof(seconds) - strlen(seconds), "%s%s",
+			 *seconds ? ", " : "", second + 1);
+	}
+	if (nearest.best)
+		return cli_fail(cli, CLI_USAGE, "%s: unknown word '%s': did you mean '%s'?",
+				cli->operand[0], nearest.word, nearest.best);
+	if (*nearest.word)
+		return cli_fail(cli, CLI_USAGE, "%s: unknown word '%s': expected one of: %s",
+				cli->operand[0], nearest.word, seconds);
+	return cli_fail(cli, CLI_USAGE, "%s: missing word: expected one of: %s", cli->operand[0],
+			seconds);
+}
+
 static int not_found(const struct cli *cli)
 {
-	char seconds[256] = "";
-	size_t length;
+	struct nearest nearest = { .word = cli->count ? cli->operand[0] : "" };
 
 	if (!cli->count)
-		return cli_fail(cli, CLI_USAGE, "which command? See %s --help", CLI_NAME);
-	length = strlen(cli->operand[0]);
+		return cli_fail(cli, CLI_USAGE, "missing command: %s help lists them", CLI_NAME);
+	if (is_group(1, cli->operand))
+		return second_missing(cli);
 	for (unsigned i = 0; i < COMMANDS; i++)
-		if (!strncmp(commands[i].name, cli->operand[0], length) &&
-		    commands[i].name[length] == ' ')
-			snprintf(strchr(seconds, '\0'), sizeof(seconds) - strlen(seconds), "%s%s",
-				 *seconds ? ", " : "", commands[i].name + length + 1);
-	if (*seconds)
-		return cli_fail(cli, CLI_USAGE, "%s what? One of: %s", cli->operand[0], seconds);
-	return cli_fail(cli, CLI_USAGE, "there is no command '%s'; see %s --help", cli->operand[0],
+		nearest_offer(&nearest, commands[i].name, strcspn(commands[i].name, " "));
+	if (nearest.best)
+		return cli_fail(cli, CLI_USAGE, "unknown command '%s': did you mean '%.*s'?",
+				nearest.word, (int)nearest.length, nearest.best);
+	return cli_fail(cli, CLI_USAGE, "unknown command '%s': %s help lists them", nearest.word,
 			CLI_NAME);
 }
 
@@ -157,6 +203,20 @@ struct mistake {
 	const char *word;
 };
 
+static int option_unknown(const struct cli *cli, const char *word)
+{
+	char name[64];
+	struct nearest nearest = { .word = name };
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
+	for (int i = 0; i < OPTIONS; i++)
+		nearest_offer(&nearest, option_rows[i].name, strlen(option_rows[i].name));
+	if (nearest.best)
+		return cli_fail(cli, CLI_USAGE, "unknown option '%s': did you mean '--%s'?", word,
+				nearest.best);
+	return cli_fail(cli, CLI_USAGE, "unknown option '%s': %s --help lists them", word, CLI_NAME);
+}
+
 static int complain(const struct cli *cli, const struct mistake *mistake)
 {
 	const struct option_row *row = row_of(mistake->letter);
@@ -167,15 +227,29 @@ static int complain(const struct cli *cli, const struct mistake *mistake)
 	if (row)
 		return cli_fail(cli, CLI_USAGE, "option --%s takes no value", row->name);
 	if (mistake->letter)
-		return cli_fail(cli, CLI_USAGE, "there is no option -%c; see %s --help",
+		return cli_fail(cli, CLI_USAGE, "unknown option '-%c': %s --help lists them",
 				mistake->letter, CLI_NAME);
-	return cli_fail(cli, CLI_USAGE, "there is no option %s; see %s --help", mistake->word,
-			CLI_NAME);
+	return option_unknown(cli, mistake->word);
+}
+
+/* "show tenants" is "show tenant". */
+static char *singular(const struct cli *cli, char *word)
+{
+	static char *const nouns[][2] = {
+		{ "tenants", "tenant" }, { "processes", "process" }, { "devices", "device" },
+		{ "kinds", "kind" },	 { "keys", "key" },
+	};
+
+	for (unsigned i = 0; i < sizeof(nouns) / sizeof(nouns[0]); i++)
+		if (cli->count == 1 && !strcmp(cli->operand[0], "show") && !strcmp(word, nouns[i][0]))
+			return nouns[i][1];
+	return word;
 }
 
 static void add_operand(struct cli *cli, char *word)
 {
-	cli->operand[cli->count++] = word;
+	cli->operand[cli->count] = singular(cli, word);
+	cli->count++;
 	if (!cli->command)
 		cli->command = command_find(cli->count, cli->operand);
 }
@@ -231,13 +305,15 @@ static int look_at_screen(struct cli *cli)
 	static const char *const choices[] = { "auto", "always", "never" };
 	static const struct words words = { choices, sizeof(choices) / sizeof(choices[0]) };
 	const char *when = cli_value(&cli->options.color), *refused = getenv("NO_COLOR");
+	const char *kind = getenv("TERM");
 	bool terminal = isatty(STDOUT_FILENO);
 	struct winsize size;
 
 	if (terminal && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
 		cli->screen.width = size.ws_col;
 	if (!when || !strcmp(when, "auto"))
-		cli->screen.colour = terminal && !(refused && *refused);
+		cli->screen.colour = terminal && !(refused && *refused) && kind &&
+				     strcmp(kind, "dumb") != 0;
 	else
 		cli->screen.colour = !strcmp(when, "always");
 	return when ? cli_one_of(cli, "color", when, &words) : CLI_OK;
@@ -279,33 +355,48 @@ static const struct column command_columns[] = {
 	COLUMN(struct command, synopsis, "synopsis", NULL, form_string),
 	COLUMN(struct command, options, "options", NULL, form_words),
 	COLUMN(struct command, help, "help", "", form_string, .flows = true),
+	COLUMN(struct command, examples, "examples", NULL, form_string),
 	COLUMNS_END,
 };
 
-static int help(const struct cli *cli)
+/* Of one command, or of those whose names begin with the words. */
+static int help(const struct cli *cli, unsigned count, char **words)
 {
-	static const struct command any = { .name = "COMMAND",
-					    .synopsis = "[OPTION]... [ARGUMENT]..." };
-	const struct command *command = cli->command ? cli->command : &any;
-	const struct list all = { (void *)commands, COMMANDS, sizeof(commands[0]) };
+	const struct command *command = command_find(count, words);
 	struct list options = { .size = sizeof(struct option_row) };
+	struct list members = { .size = sizeof(struct command) };
 	struct page page;
 
 	for (int i = 0; i < OPTIONS; i++)
-		if (takes(cli->command, &option_rows[i]))
+		if (takes(command, &option_rows[i]))
 			*(struct option_row *)list_add(&options) = option_rows[i];
+	for (unsigned i = 0; i < COMMANDS; i++)
+		if (command_begins(&commands[i], count, words))
+			*(struct command *)list_add(&members) = commands[i];
 	cli_page_begin(&page, cli);
-	page_sentence(&page, NULL, "usage: %s %s%s%s", CLI_NAME, command->name,
-		      *command->synopsis ? " " : "", command->synopsis);
-	if (cli->command) {
+	if (command) {
+		page_sentence(&page, NULL, "usage: %s %s%s%s", CLI_NAME, command->name,
+			      *command->synopsis ? " " : "", command->synopsis);
 		page_sentence(&page, NULL, "%s", command->help);
 		page_json(&page, "command", table_json_record(command_columns, command));
 	} else {
-		page_table(&page, "commands", command_columns, &all);
+		page_sentence(&page, NULL, "usage: %s %s%sCOMMAND [OPTION]... [ARGUMENT]...",
+			      CLI_NAME, count ? words[0] : "", count ? " " : "");
+		page_table(&page, "commands", command_columns, &members);
 	}
 	page_table(&page, "options", option_columns, &options);
+	if (command)
+		page_lines(&page, "Examples:", command->examples);
 	free(options.row);
+	free(members.row);
 	return page_end(&page);
+}
+
+int command_help(const struct cli *cli)
+{
+	return is_group(cli->count, cli->operand) || command_find(cli->count, cli->operand) ?
+		       help(cli, cli->count, cli->operand) :
+		       not_found(cli);
 }
 
 static int version(const struct cli *cli)
@@ -331,8 +422,8 @@ static int serve(struct cli *cli, int argc, char **argv)
 		return result;
 	if (cli->options.version.count)
 		return version(cli);
-	if (cli->options.help.count && (cli->command || !cli->count))
-		return help(cli);
+	if (cli->options.help.count && (cli->command || is_group(cli->count, cli->operand)))
+		return help(cli, cli->count, cli->operand);
 	if (!cli->command)
 		return not_found(cli);
 	result = check_options(cli);

@@ -12,11 +12,14 @@
 
 #include "cli/collector.h"
 #include "cli/library.h"
-#include "cli/vocabulary.h"
 #include "terms/limit_list.h"
+#include "terms/terms.h"
 
 #define SETTING(name) "RDMA_INTERCEPT_" name
 #define PRELOAD "LD_PRELOAD"
+
+static const struct words modes = { mode_names, MODES };
+static const struct words transports = { transport_names, TRANSPORTS };
 
 static void set(const char *name, const char *value)
 {
@@ -38,7 +41,10 @@ static int list_write(const struct cli *cli, FILE *out, const char *text)
 			fputc(',', out);
 		else if (ftell(out))
 			fputc(';', out);
-		if (item.first && item.scope == SCOPE_DEVICE)
+		if (item.first && item.port)
+			fprintf(out, "port:%.*s/%u:", (int)item.device_length, item.device,
+				item.port);
+		else if (item.first && item.scope == SCOPE_DEVICE)
 			fprintf(out, "device:%.*s:", (int)item.device_length, item.device);
 		else if (item.first)
 			fprintf(out, "%s:", scope_names[item.scope]);
@@ -135,10 +141,10 @@ int command_run(const struct cli *cli)
 		result = set_limits(cli);
 	if (!result)
 		result =
-			set_choice(cli, SETTING("MODE"), "mode", &options->mode, &vocabulary_modes);
+			set_choice(cli, SETTING("MODE"), "mode", &options->mode, &modes);
 	if (!result)
 		result = set_choice(cli, SETTING("TRANSPORT"), "transport", &options->transport,
-				    &vocabulary_transports);
+				    &transports);
 	if (!result && options->socket.count)
 		set(PROTO_SOCKET_VARIABLE, cli_value(&options->socket));
 	if (!result && options->quiet.count)

@@ -7,7 +7,11 @@
 
 #include "cli/collector.h"
 #include "cli/details.h"
-#include "cli/owner.h"
+#include "cli/embedded.h"
+#include "cli/owners.h"
+#include "cli/paces.h"
+#include "cli/rates.h"
+#include "cli/tenant_settings.h"
 
 /* How the owners of one scope are asked for and shown. */
 struct view {
@@ -68,6 +72,19 @@ static int show_all(const struct cli *cli, const struct view *view)
 	return result;
 }
 
+/* Of a tenant, or of a process. Without a collector only counters tell of rates. */
+static int one_rates_show(const struct cli *cli, struct page *page,
+			  const struct proto_choose *choose)
+{
+	struct proto_choose rates = *choose;
+	char path[EMBEDDED_PATH];
+
+	if (embedded_is_used(cli, path))
+		return CLI_OK;
+	rates.flags = choose->pid ? CHOOSE_PROCESSES : 0;
+	return rates_show(cli, page, &rates);
+}
+
 static int show_one(const struct cli *cli, const struct view *view,
 		    const struct proto_choose *choose)
 {
@@ -82,8 +99,13 @@ static int show_one(const struct cli *cli, const struct view *view,
 		cli_page_begin(&page, cli);
 		owner_show(&page, view->one, view->columns, found->row,
 			   &owners.on_devices[view->scope]);
-		if (choose->pid)
-			result = details_show(cli, &page, choose->pid);
+		result = details_show(cli, &page, choose);
+		if (!result && !choose->pid)
+			result = tenant_settings_show(cli, &page, choose->tenant);
+		if (!result)
+			result = one_rates_show(cli, &page, choose);
+		if (!result && view == &tenants)
+			result = paces_show(cli, &page, choose->tenant);
 		if (!result)
 			result = page_end(&page);
 	}
@@ -93,7 +115,7 @@ static int show_one(const struct cli *cli, const struct view *view,
 
 int command_show_tenant(const struct cli *cli)
 {
-	struct proto_choose choose = { .pid = 0 };
+	struct proto_choose choose = { .flags = CHOOSE_TENANTS };
 	int result = cli_operands(cli, 0, 1);
 
 	if (result)
@@ -149,7 +171,9 @@ static int show_device(const struct cli *cli, const struct proto_choose *choose)
 		owners_show(&page, tenants.many, tenants.columns, &owners.on_devices[ROW_TENANT]);
 		owners_show(&page, processes.many, processes.columns,
 			    &members.on_devices[ROW_PROCESS]);
-		result = page_end(&page);
+		result = details_show_device(cli, &page, choose->device);
+		if (!result)
+			result = page_end(&page);
 	}
 	owners_free(&owners);
 	owners_free(&members);

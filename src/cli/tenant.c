@@ -3,7 +3,7 @@
 #include <limits.h>
 
 #include "cli/change.h"
-#include "cli/owner.h"
+#include "cli/owners.h"
 
 int command_tenant_list(const struct cli *cli)
 {

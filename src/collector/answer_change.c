@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "collector/accounts.h"
 #include "collector/control.h"
 
 static struct proto_change request_change(const struct request *request)
@@ -23,20 +24,36 @@ static const char *section_tenant(const char *section)
 	return strncmp(section, prefix, sizeof(prefix) - 1) ? NULL : section + sizeof(prefix) - 1;
 }
 
-/* Done, or not and why. */
+/* Done, or not and why; or names are looked up first, and the request comes again. */
 static void request_done(const struct request *request, int result, const char *problem)
 {
-	if (result < 0)
+	enum { TICKET = 1 };
+
+	if (result == CONTROL_WAITS && server_hold(request, TICKET))
+		return;
+	if (result == CONTROL_WAITS)
+		server_fail(request, -EBUSY, "too many requests wait for names of users and groups");
+	else if (result < 0)
 		server_fail(request, result, "%s", problem);
 	else
 		server_reply(request, 0, NULL, NULL, 0);
+}
+
+/* Names that are known from an earlier request are asked for anew. */
+static void request_begin(struct collector *collector, const struct request *request)
+{
+	if (!request->ticket)
+		accounts_forget(collector);
 }
 
 static void change_make(struct collector *collector, const struct request *request,
 			const struct proto_change *asked)
 {
 	char problem[PROBLEM_SIZE];
-	int result = control_change(collector, asked->section, asked->text, problem);
+	int result;
+
+	request_begin(collector, request);
+	result = control_change(collector, asked->section, asked->text, problem);
 
 	request_done(request, result, problem);
 }
@@ -81,16 +98,19 @@ void answer_TENANT_REMOVE(struct collector *collector, const struct request *req
 	request_done(request, result, problem);
 }
 
+static void reload_make(struct collector *collector, const struct request *request,
+			enum reload how)
+{
+	request_begin(collector, request);
+	request_done(request, control_reload(collector, how), collector->problem);
+}
+
 void answer_RELOAD(struct collector *collector, const struct request *request)
 {
-	int result = control_reload(collector, RELOAD_WHOLE);
-
-	request_done(request, result, collector->problem);
+	reload_make(collector, request, RELOAD_WHOLE);
 }
 
 void answer_REPLACE(struct collector *collector, const struct request *request)
 {
-	int result = control_reload(collector, RELOAD_LESS);
-
-	request_done(request, result, collector->problem);
+	reload_make(collector, request, RELOAD_LESS);
 }

@@ -8,6 +8,7 @@
 
 #include "collector/control.h"
 #include "collector/grants.h"
+#include "collector/limits.h"
 #include "collector/shares.h"
 
 static bool need_is_sound(const struct proto_grow_request *need)
@@ -15,7 +16,7 @@ static bool need_is_sound(const struct proto_grow_request *need)
 	if (!need->count || need->count > COST_KINDS || need->row >= DEVICES_MAX)
 		return false;
 	for (unsigned i = 0; i < need->count; i++) {
-		if (need->kind[i] >= KIND_COUNT || need->total[i] > BOOKS_GRANT_MOST)
+		if (need->kind[i] >= KINDS_COUNTED || need->total[i] > BOOKS_GRANT_MOST)
 			return false;
 		for (unsigned j = 0; j < i; j++)
 			if (need->kind[i] == need->kind[j])
@@ -49,7 +50,19 @@ static int need_lease(struct collector *collector, unsigned member, const struct
 		return result;
 	memcpy(books->file->lease[lease].device_limit, need->device_limit,
 	       sizeof(need->device_limit));
+	pacing_lease_added(collector, (unsigned)lease);
 	return lease;
+}
+
+static void need_count_refused(struct books *books, const struct lease_view *view, unsigned kind)
+{
+	struct owner *tenant = &books->tenant[view->tenant]->all;
+
+	books->member[view->member].refused[kind]++;
+	tenant->total.refused[kind]++;
+	tenant->device[view->device].refused[kind]++;
+	books->host.total.refused[kind]++;
+	books->host.device[view->device].refused[kind]++;
 }
 
 /* A limit is in the way; it may be one that is only told of. */
@@ -60,32 +73,41 @@ static void need_refuse(struct collector *collector, const struct request *reque
 	struct books *books = &collector->books;
 	const struct lease_view *view = &books->view[lease];
 	struct book_member *row = &books->file->member[view->member];
-	struct tenant *tenant = books->tenant[view->tenant];
+	unsigned port = kind_port(refusal->kind);
+	bool forbidden = refusal->scope == SCOPE_TENANT_DEVICE &&
+			 limits_forbid_device(collector, view->tenant, view->device);
 	struct proto_event event = {
 		.type = tolerated ? EVENT_TOLERATED : EVENT_REFUSED,
 		.pid = row->pid,
 		.number = ++row->refusals,
-		.kind = refusal->kind,
+		.kind = kind_plain(refusal->kind),
 		.scope = refusal->scope,
 		.own = refusal->own,
 		.used = refusal->used,
 		.wanted = refusal->wanted,
 		.limit = refusal->limit,
+		.forbidden = forbidden,
+		.configured = refusal->configured,
 	};
 
 	snprintf(event.tenant, sizeof(event.tenant), "%s", books->file->tenant[view->tenant].name);
+	/* "rxe0", or "rxe0/1" if it is a limit of the port. */
 	snprintf(event.device, sizeof(event.device), "%s", books->file->device[view->device].name);
-	books->member[view->member].refused[refusal->kind]++;
-	tenant->all.total.refused[refusal->kind]++;
-	tenant->all.device[view->device].refused[refusal->kind]++;
-	books->host.total.refused[refusal->kind]++;
-	books->host.device[view->device].refused[refusal->kind]++;
+	if (port)
+		snprintf(event.device + strlen(event.device),
+			 sizeof(event.device) - strlen(event.device), "/%u", port);
+	need_count_refused(books, view, refusal->kind);
+	grants_note_peak(books, view, refusal);
+	if (port)
+		need_count_refused(books, view, event.kind);
 	give->kind = refusal->kind;
 	give->scope = refusal->scope;
 	give->own = refusal->own;
+	give->forbidden = forbidden;
 	give->used = refusal->used;
 	give->wanted = refusal->wanted;
 	give->limit = refusal->limit;
+	give->configured = refusal->configured;
 	give->event = event.number;
 	server_reply(request, tolerated ? PROTO_TOLERATED : PROTO_REFUSED, give, NULL, 0);
 	collector_event(collector, &event);
@@ -115,6 +137,7 @@ static int need_meet(struct collector *collector, const struct request *request,
 	int result;
 
 	do {
+		fairness_request(collector, need);
 		result = grants_need(&collector->books, need, ret_refusal);
 		members = collector->books.members_count;
 		if (result == LEDGER_REFUSED)
@@ -128,7 +151,7 @@ static int need_meet(struct collector *collector, const struct request *request,
 
 static bool lease_is_unused(const struct books *books, unsigned lease)
 {
-	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+	for (unsigned kind = 0; kind < KINDS_COUNTED; kind++)
 		if (books->file->lease[lease].granted[kind])
 			return false;
 	return true;

@@ -49,6 +49,7 @@ void answer_HELLO(struct collector *collector, const struct request *request)
 			    (int)peer.pid, (unsigned)peer.uid, share ? share : strerror(-member));
 		return;
 	}
+	rates_join(collector, (unsigned)member);
 	welcome.cookie = books->file->member[member].cookie;
 	welcome.mode = books->tenant[tenant]->table->mode;
 	welcome.settings = books->tenant[tenant]->table->settings;
@@ -59,5 +60,6 @@ void answer_HELLO(struct collector *collector, const struct request *request)
 		close(fds[0]);
 	books->member[member].lifeline = server_keep(request);
 	collector_member_event(collector, (unsigned)member, EVENT_JOINED);
+	fairness_wake(collector);
 	collector_dispatch(collector); /* before exec it may have left an orphan, to be looked at */
 }

@@ -14,7 +14,8 @@ _Static_assert((int)STATS_DRAINING == ROW_DRAINING && (int)STATS_ORPHAN == ROW_O
 		       (int)STATS_UNATTACHED == ROW_UNATTACHED && (int)STATS_SOCKET == ROW_SOCKET &&
 		       (int)STATS_RUNTIME == ROW_RUNTIME && (int)STATS_REMOVED == ROW_REMOVED &&
 		       (int)STATS_UNCOVERED == ROW_UNCOVERED && (int)STATS_DRIFT == ROW_DRIFT &&
-		       (int)STATS_WATCHED == ROW_WATCHED && (int)STATS_INACTIVE == ROW_INACTIVE,
+		       (int)STATS_WATCHED == ROW_WATCHED && (int)STATS_INACTIVE == ROW_INACTIVE &&
+		       (int)STATS_FORBIDDEN == ROW_FORBIDDEN,
 	       "so do flags");
 
 static bool row_send(void *closure, const struct stats_row *row)
@@ -34,7 +35,12 @@ static bool row_send(void *closure, const struct stats_row *row)
 	memcpy(sent.used, row->used, sizeof(sent.used));
 	memcpy(sent.granted, row->granted, sizeof(sent.granted));
 	memcpy(sent.peak, row->peak, sizeof(sent.peak));
+	memcpy(sent.peak_time, row->peak_time, sizeof(sent.peak_time));
 	memcpy(sent.limit, row->limit, sizeof(sent.limit));
+	memcpy(sent.configured, row->configured, sizeof(sent.configured));
+	memcpy(sent.guarantee, row->guarantee, sizeof(sent.guarantee));
+	memcpy(sent.reason, row->reason, sizeof(sent.reason));
+	sent.weight = row->weight;
 	memcpy(sent.process_limit, row->process_limit, sizeof(sent.process_limit));
 	memcpy(sent.refused, row->refused, sizeof(sent.refused));
 	memcpy(sent.drift, row->drift, sizeof(sent.drift));

@@ -130,11 +130,14 @@ int books_lease_take(struct books *books, unsigned lease, unsigned member, unsig
 	if (result < 0)
 		return result;
 	books->free_leases_count--;
-	for (int kind = 0; kind < KIND_COUNT; kind++) {
+	for (int kind = 0; kind < KINDS_COUNTED; kind++) {
 		BOOKS_STORE(tenant->table->row[lease].cap[kind], 0);
 		BOOKS_STORE(row->granted[kind], 0);
 		BOOKS_STORE(row->device_limit[kind], UNLIMITED);
 	}
+	BOOKS_STORE(tenant->table->row[lease].share.bytes, 0);
+	BOOKS_STORE(tenant->table->row[lease].share.operations, 0);
+	BOOKS_STORE(tenant->table->row[lease].share.floor, 0);
 	BOOKS_STORE(row->member, member);
 	BOOKS_STORE(row->device, device);
 	BOOKS_STORE(row->usage_row, usage_row);
@@ -196,7 +199,7 @@ static void books_lease_free(struct books *books, unsigned lease)
 {
 	struct lease_view *view = &books->view[lease];
 
-	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+	for (unsigned kind = 0; kind < KINDS_COUNTED; kind++) {
 		if (view->cap)
 			__atomic_store_n(&view->cap[kind], 0, __ATOMIC_RELEASE);
 		books_grant(books, lease, kind, 0);
@@ -231,7 +234,7 @@ void books_member_free(struct books *books, unsigned member)
 		beside->leases = books->view[lease].next_of_member;
 		books_lease_free(books, lease);
 	}
-	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+	for (unsigned kind = 0; kind < KINDS_COUNTED; kind++)
 		assert(!beside->granted[kind]);
 	assert(books->members_count && books->tenant[row->tenant]->members);
 	BOOKS_STORE(row->generation, row->generation + 1);

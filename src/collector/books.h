@@ -25,7 +25,7 @@
 #define BOOKS_MAGIC 0x736b6f6f62616d64u /* "dmabooks" */
 
 enum {
-	BOOKS_VERSION = 3,
+	BOOKS_VERSION = 5,
 	BOOKS_MEMBERS = 8192,
 	BOOKS_TENANTS = 1024,
 	BOOKS_NOBODY = UINT32_MAX >> 1, /* no member, no lease, no tenant */
@@ -57,8 +57,8 @@ struct book_member {
 	uint32_t refusals; /* numbers them */
 	uint32_t own_mode; /* enum mode: at the limits of its environment */
 	uint32_t unused;
-	uint64_t process_limit[KIND_COUNT]; /* requested by its environment */
-	uint64_t host_limit[KIND_COUNT];
+	uint64_t process_limit[KINDS_COUNTED]; /* requested by its environment */
+	uint64_t host_limit[KINDS_COUNTED];
 	uint64_t process_defaults;
 	uint64_t host_defaults;
 };
@@ -68,8 +68,8 @@ struct book_lease {
 	uint32_t member;
 	uint32_t device;
 	uint32_t usage_row;
-	uint64_t granted[KIND_COUNT];	   /* never below what the lease table says */
-	uint64_t device_limit[KIND_COUNT]; /* requested by the member's environment */
+	uint64_t granted[KINDS_COUNTED];	   /* never below what the lease table says */
+	uint64_t device_limit[KINDS_COUNTED]; /* requested by the member's environment */
 };
 
 struct book_name {
@@ -110,12 +110,22 @@ static inline uint64_t books_clamp(wide sum)
 
 /* What one owner holds together, and may: of the host or a tenant, on a device or in total. */
 struct scope {
-	uint64_t configured[KIND_COUNT]; /* by the policy; written by limits.c, */
-	uint64_t limit[KIND_COUNT];	 /* as is what comes of it and is in force */
-	wide granted[KIND_COUNT];
-	wide used[KIND_COUNT]; /* as grants_measure found it last, */
-	wide peak[KIND_COUNT]; /* and the most that it found */
-	uint64_t refused[KIND_COUNT];
+	uint64_t configured[KINDS_COUNTED]; /* by the policy; written by limits.c, */
+	uint64_t limit[KINDS_COUNTED];	    /* as is what comes of it and is in force */
+	bool forbidden; /* likewise: the tenant may not use the device, and every limit is 0 */
+	/* Of a tenant, likewise: what is reserved for it, and the limit that it has as its share of
+	 * the host's or the device's, and why (enum fair_reason; 0: it has no share). */
+	uint64_t guarantee[KINDS_COUNTED];
+	uint64_t share[KINDS_COUNTED];
+	uint8_t reason[KINDS_COUNTED];
+	/* Of a tenant in total: what the guard counted last, of processes without the library,
+	 * too; written by fairness_kernel.c. */
+	uint64_t guarded[KINDS_COUNTED];
+	wide granted[KINDS_COUNTED];
+	wide used[KINDS_COUNTED]; /* as grants_measure found it last, */
+	wide peak[KINDS_COUNTED]; /* and the most that it found, */
+	uint32_t peak_time[KINDS_COUNTED]; /* first at this time, in seconds since 1970 */
+	uint64_t refused[KINDS_COUNTED];
 };
 
 struct owner {
@@ -126,13 +136,18 @@ struct owner {
 struct tenant {
 	struct owner all;
 	struct {
-		uint64_t total[KIND_COUNT];
-		uint64_t device[DEVICES_MAX][KIND_COUNT];
+		uint64_t total[KINDS_COUNTED];
+		uint64_t device[DEVICES_MAX][KINDS_COUNTED];
 	} process_limit;
 	struct lease_table *table;
 	int table_fd;	   /* for us, */
 	int table_read_fd; /* and to be handed over */
 	unsigned members;
+	/* What processes that have ended had counted; written by tenant_tallies.c. */
+	struct tallies ended;
+	struct posted ended_posted;
+	bool any_ended; /* there were such processes */
+	uint32_t weight; /* where tenants share a limit; written by limits.c */
 	uint32_t leases; /* the first, chained */
 };
 
@@ -159,10 +174,10 @@ struct member {
 	bool orphan_told;	   /* and everybody knows */
 	uint8_t nothing;	   /* so often in a row the kernel had nothing of it any more */
 	uint64_t ended_ns;	   /* of an orphan; CLOCK_MONOTONIC */
-	wide granted[KIND_COUNT];  /* over its leases */
-	uint64_t used[KIND_COUNT]; /* as in struct scope */
-	uint64_t peak[KIND_COUNT];
-	uint64_t refused[KIND_COUNT];
+	wide granted[KINDS_COUNTED];  /* over its leases */
+	uint64_t used[KINDS_COUNTED]; /* as in struct scope */
+	uint64_t peak[KINDS_COUNTED];
+	uint64_t refused[KINDS_COUNTED];
 };
 
 /* A lease's way to its words, kept together for the sweep. */
@@ -189,6 +204,9 @@ struct books {
 	unsigned free_leases_count, free_members_count;
 	unsigned members_count, leases_count;
 	bool attached; /* members_attach is done */
+	/* Some of the limit of the host (0) or of a device is reserved, or used by processes that
+	 * are not registered: written by fairness.c. */
+	bool reserving[DEVICES_MAX][KINDS_COUNTED];
 	uint32_t by_pid[4096];
 };
 
@@ -200,6 +218,20 @@ struct books {
 int books_open(struct books *books, const char *directory, const struct log *log,
 	       char problem[PROBLEM_SIZE]);
 void books_close(struct books *books);
+
+/* What the host or a tenant has in a place: in total (0), or on a device. */
+static inline struct scope *books_scope(struct owner *owner, unsigned place)
+{
+	return place ? &owner->device[place] : &owner->total;
+}
+
+/* What a tenant holds there, credit included; and processes that are not registered. */
+static inline uint64_t books_taken(const struct scope *scope, unsigned kind)
+{
+	uint64_t granted = books_clamp(scope->granted[kind]);
+
+	return granted > scope->guarded[kind] ? granted : scope->guarded[kind];
+}
 
 /* Number of the tenant of that name, made with its table if new; -errno. */
 int books_tenant(struct books *books, const char *name);
@@ -216,6 +248,8 @@ bool books_tenants_are_full(const struct books *books);
 unsigned books_device(struct books *books, const char *name);
 /* Its name; NULL if the number is free, or that of the nameless device. */
 const char *books_device_name(const struct books *books, unsigned device);
+/* Whether no device has this number. */
+bool books_device_is_free(const struct books *books, unsigned device);
 
 /* Nothing is known of a member besides its row. Those that nobody ever took are not even
  * cleared: most of that memory is never touched. */

@@ -17,7 +17,7 @@ void books_table_name(unsigned tenant, char ret_name[BOOKS_TABLE_NAME])
 
 static void limits_clear(uint64_t *limit)
 {
-	for (int kind = 0; kind < KIND_COUNT; kind++)
+	for (int kind = 0; kind < KINDS_COUNTED; kind++)
 		limit[kind] = UNLIMITED;
 }
 
@@ -158,6 +158,9 @@ void books_tenant_rename(struct books *books, unsigned tenant, const char *name)
 	__atomic_store_n(&books->file->tenant[tenant].name[0], '\0', __ATOMIC_RELEASE);
 	BOOKS_STORE(books->file->tolerant[tenant], 0);
 	memset(&beside->all, 0, sizeof(beside->all));
+	memset(&beside->ended, 0, sizeof(beside->ended));
+	memset(&beside->ended_posted, 0, sizeof(beside->ended_posted));
+	beside->any_ended = false;
 	tenant_unlimited(beside);
 	books_name_write(&books->file->tenant[tenant], name);
 }
@@ -177,6 +180,11 @@ const char *books_device_name(const struct books *books, unsigned device)
 	const char *name = books->file->device[device].name;
 
 	return name[0] ? name : NULL;
+}
+
+bool books_device_is_free(const struct books *books, unsigned device)
+{
+	return device != LEDGER_NAMELESS && !books->file->device[device].name[0];
 }
 
 unsigned books_device(struct books *books, const char *name)

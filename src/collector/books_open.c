@@ -164,7 +164,7 @@ static int books_rows_read(struct books *books, const char *path, char problem[P
 				problem, -EILSEQ, path, BOOKS_FILE,
 				"has a lease of nobody; remove the directory to start anew");
 		books_lease_link(books, i);
-		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		for (unsigned kind = 0; kind < KINDS_COUNTED; kind++)
 			books_sums_add(books, i, kind, file->lease[i].granted[kind]);
 	}
 	return 0;

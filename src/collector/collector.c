@@ -11,9 +11,11 @@
 #include <systemd/sd-daemon.h>
 
 #include "base/clock.h"
+#include "collector/accounts.h"
 #include "collector/control.h"
 #include "collector/grants.h"
 #include "collector/policywatch.h"
+#include "collector/tenant_tallies.h"
 
 enum {
 	SECOND_US = 1000000,
@@ -56,6 +58,9 @@ void collector_member_ended(void *closure, unsigned member, enum member_end how)
 	};
 
 	collector_member_event(closure, member, types[how]);
+	if (how != MEMBER_ORPHANED)
+		tenant_tallies_keep(&((struct collector *)closure)->books, member);
+	fairness_wake(closure);
 }
 
 /* ---- orphans and searches */
@@ -80,11 +85,15 @@ static uint64_t orphans_due(const struct collector *collector)
 	return due > now ? due - now : 0;
 }
 
-/* As the turns of requests: the two alternate. */
+/* As the turns of requests: the two alternate. If the last one that was sought is gone before a pass
+ * has ended, there is no end of a pass that requests could wait for. */
 void collector_search_await(struct collector *collector)
 {
-	if (!members_are_sought(&collector->members) ||
-	    sd_event_source_get_enabled(collector->search_turn, NULL) > 0)
+	if (!members_are_sought(&collector->members)) {
+		server_resume(collector->server);
+		return;
+	}
+	if (sd_event_source_get_enabled(collector->search_turn, NULL) > 0)
 		return;
 	sd_event_source_set_time_relative(collector->search_turn, 0);
 	sd_event_source_set_enabled(collector->search_turn, SD_EVENT_ONESHOT);
@@ -97,8 +106,10 @@ static void collector_search_step(struct collector *collector)
 	if (members_search(&collector->members, clock_now_ns() + SEARCH_NS))
 		server_resume(collector->server);
 	/* What a member holds is known again, and with it what can be taken back. */
-	if (collector->members.pages != pages)
+	if (collector->members.pages != pages) {
 		grants_enforce(&collector->books);
+		rates_apply(collector);
+	}
 	collector_search_await(collector);
 }
 
@@ -182,12 +193,28 @@ static int loop_on_search(sd_event_source *source, uint64_t now, void *closure)
 	return 0;
 }
 
+void collector_reload(struct collector *collector)
+{
+	if (!collector->reload_waits)
+		accounts_forget(collector);
+	collector->reload_waits = control_reload(collector, RELOAD_WHOLE) == CONTROL_WAITS;
+	if (!collector->reload_waits)
+		sd_notify(0, "READY=1");
+}
+
+void collector_names_known(struct collector *collector)
+{
+	if (collector->reload_waits)
+		collector_reload(collector);
+	if (collector->server)
+		server_resume(collector->server);
+}
+
 static int loop_on_reload(sd_event_source *source, const struct signalfd_siginfo *info,
 			  void *closure)
 {
 	sd_notify(0, "RELOADING=1");
-	control_reload(closure, RELOAD_WHOLE);
-	sd_notify(0, "READY=1");
+	collector_reload(closure);
 	return 0;
 }
 
@@ -219,7 +246,11 @@ int collector_loop_prepare(struct collector *collector)
 	if (result >= 0)
 		result = sd_event_add_signal(event, NULL, SIGINT, loop_on_stop, collector);
 	if (result >= 0)
+		result = fairness_open(collector);
+	if (result >= 0)
 		result = policywatch_open(collector);
+	if (result >= 0)
+		result = pacing_open(collector);
 	sd_event_set_watchdog(event, true);
 	return result;
 }
@@ -227,6 +258,9 @@ int collector_loop_prepare(struct collector *collector)
 void collector_loop_close(struct collector *collector)
 {
 	policywatch_close(collector);
+	rates_close(collector);
+	fairness_close(collector);
+	pacing_close(collector);
 	sd_event_source_disable_unref(collector->orphan_timer);
 	sd_event_source_disable_unref(collector->search_turn);
 	sd_event_unref(collector->event);

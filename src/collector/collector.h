@@ -14,16 +14,21 @@
 #include "collector/books.h"
 #include "collector/drift.h"
 #include "collector/events.h"
+#include "collector/fairness.h"
 #include "collector/guards.h"
 #include "collector/kernel_usage.h"
 #include "collector/members.h"
+#include "collector/pacing.h"
 #include "policy/policy.h"
+#include "collector/rates.h"
 #include "collector/server.h"
 #include "collector/reconcile.h"
 #include "collector/when_rules.h"
 
 #define COLLECTOR_TENANT "default" /* of processes that no rule names */
 
+struct accounts;
+struct helper;
 struct subject;
 
 struct collector {
@@ -38,6 +43,11 @@ struct collector {
 	struct reconcile reconcile;
 	struct guards guards;
 	struct when_rules rules;
+	struct accounts *accounts;
+	struct helper *looks; /* of library_loaded.c */
+	struct rates rates;
+	struct fairness fairness;
+	struct pacing pacing;
 	/* What is said in three places, each over the one before, and what comes of it. */
 	struct policy *environment, *files, *runtime, *effective;
 	char policy_path[POLICY_PATH];
@@ -45,6 +55,7 @@ struct collector {
 	char runtime_path[POLICY_PATH * 2]; /* where the commands' part is kept */
 	char good_path[POLICY_PATH * 2];    /* where the last good policy of the files is kept */
 	char problem[PROBLEM_SIZE];	    /* why the last reload had no effect */
+	bool reload_waits;		    /* for names; nobody asked for it by a request */
 	unsigned reloads;
 	unsigned policy_generation; /* counts what was put into force */
 	uint64_t ticks;	   /* seconds in which the tasks were run */
@@ -67,6 +78,11 @@ void collector_member_ended(void *closure, unsigned member, enum member_end how)
 void collector_dispatch(struct collector *collector);
 /* The search for heirs and pages goes on, if there is one. */
 void collector_search_await(struct collector *collector);
+
+/* Reads the policy files again, now or when the names in them are known. */
+void collector_reload(struct collector *collector);
+/* What waits for names of users and groups goes on. */
+void collector_names_known(struct collector *collector);
 
 /* Everything that the loop calls, but the server. */
 int collector_loop_prepare(struct collector *collector);

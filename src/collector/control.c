@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/accounts.h"
 #include "collector/subject.h"
 
 /* The documented variables that speak of the host. */
@@ -41,14 +42,24 @@ int control_environment(struct collector *collector, char problem[PROBLEM_SIZE])
 /* ---- the layers */
 
 struct policy *control_merge(struct collector *collector, const struct policy *files,
-			     const struct policy *runtime)
+			     const struct policy *runtime, char problem[PROBLEM_SIZE])
 {
 	struct policy *below = policy_merge(collector->environment, files);
 	struct policy *all = below ? policy_merge(below, runtime) : NULL;
+	int result = all ? 0 : -errno;
 
 	policy_free(below);
-	if (all)
-		when_rules_apply(collector, all);
+	if (result < 0 && problem)
+		problem_set(result, problem, "the policy cannot be put together: %s",
+			    strerror(-result));
+	if (result == 0 && problem)
+		result = policy_guarantees_check(all, problem);
+	if (result < 0) {
+		policy_free(all);
+		errno = -result;
+		return NULL;
+	}
+	when_rules_apply(collector, all);
 	return all;
 }
 
@@ -115,6 +126,8 @@ static int files_read(struct collector *collector, enum reload how, struct polic
 	struct policy *files = policy_new();
 	int result = files ? policy_read(files, collector->policy_path, problem) : -ENOMEM;
 
+	if (accounts_are_awaited(collector) && result == 0)
+		result = CONTROL_WAITS;
 	if (result == -ENOENT && (how == RELOAD_LESS ||
 				  (!collector->policy_must_exist && !files_were_read(collector)))) {
 		problem[0] = '\0';
@@ -122,12 +135,31 @@ static int files_read(struct collector *collector, enum reload how, struct polic
 	}
 	if (result == 0 && how == RELOAD_WHOLE)
 		result = files_check(collector, files, problem);
-	if (result < 0) {
+	if (result) {
 		policy_free(files);
 		return result;
 	}
 	*ret_files = files;
 	return 0;
+}
+
+int control_read_own(struct collector *collector, const char *path, bool runtime,
+		     struct policy **ret_policy, char problem[PROBLEM_SIZE])
+{
+	struct policy *policy;
+	int result;
+
+	do {
+		policy = policy_new();
+		result = policy ? policy_read_file(policy, path, runtime, problem) : -ENOMEM;
+		if (accounts_are_awaited(collector) && result == 0)
+			result = CONTROL_WAITS;
+		if (result)
+			policy_free(policy);
+	} while (result == CONTROL_WAITS);
+	if (result == 0)
+		*ret_policy = policy;
+	return result;
 }
 
 static void reload_report(struct collector *collector, int result)
@@ -154,7 +186,7 @@ static void reload_report(struct collector *collector, int result)
 static int files_replace(struct collector *collector, struct policy *files,
 			 char problem[PROBLEM_SIZE])
 {
-	struct policy *all = control_merge(collector, files, collector->runtime);
+	struct policy *all = control_merge(collector, files, collector->runtime, problem);
 	int result = all ? layers_prepare(collector, all, NULL, problem) : -errno;
 
 	if (result < 0) {
@@ -176,8 +208,13 @@ int control_reload(struct collector *collector, enum reload how)
 {
 	char problem[PROBLEM_SIZE] = "";
 	struct policy *files = NULL;
-	int result = files_read(collector, how, &files, problem);
+	int result;
 
+	do
+		result = files_read(collector, how, &files, problem);
+	while (result == CONTROL_WAITS && !collector->server);
+	if (result == CONTROL_WAITS)
+		return result;
 	if (result == 0)
 		result = files_replace(collector, files, problem);
 	if (result < 0 && !problem[0])
@@ -199,9 +236,8 @@ static int change_no_memory(char problem[PROBLEM_SIZE])
 static int runtime_replace(struct collector *collector, struct policy *runtime,
 			   char problem[PROBLEM_SIZE])
 {
-	struct policy *all = control_merge(collector, collector->files, runtime);
-	int result = all ? layers_prepare(collector, all, runtime, problem) :
-			   change_no_memory(problem);
+	struct policy *all = control_merge(collector, collector->files, runtime, problem);
+	int result = all ? layers_prepare(collector, all, runtime, problem) : -errno;
 
 	if (result < 0) {
 		policy_free(all);
@@ -216,8 +252,9 @@ static int runtime_replace(struct collector *collector, struct policy *runtime,
 
 void control_renew(struct collector *collector)
 {
-	char problem[PROBLEM_SIZE] = "no memory";
-	struct policy *all = control_merge(collector, collector->files, collector->runtime);
+	char problem[PROBLEM_SIZE];
+	struct policy *all =
+		control_merge(collector, collector->files, collector->runtime, problem);
 
 	if (!all || layers_prepare(collector, all, NULL, problem) < 0) {
 		log_write(&collector->log, LOG_ERROR, "%s; the old policy stays", problem);
@@ -238,7 +275,9 @@ int control_change(struct collector *collector, const char *section, const char 
 	if (!runtime)
 		return change_no_memory(problem);
 	result = policy_change(runtime, section, text, problem);
-	if (result < 0) {
+	if (accounts_are_awaited(collector) && result == 0)
+		result = CONTROL_WAITS;
+	if (result) {
 		policy_free(runtime);
 		return result;
 	}

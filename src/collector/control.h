@@ -18,21 +18,29 @@ int control_environment(struct collector *collector, char problem[PROBLEM_SIZE])
  * that this is wanted.
  */
 enum reload { RELOAD_WHOLE, RELOAD_LESS };
+/* Names in the policy are being looked up: call again after collector_names_known. Nothing has
+ * changed, and at the start it does not happen. */
+enum { CONTROL_WAITS = 1 };
 int control_reload(struct collector *collector, enum reload how);
 
-/* A command's change of one section, kept over restarts. */
+/* A command's change of one section, kept over restarts. CONTROL_WAITS, likewise. */
 int control_change(struct collector *collector, const char *section, const char *text,
 		   char problem[PROBLEM_SIZE]);
 int control_tenant_remove(struct collector *collector, const char *name,
 			  char problem[PROBLEM_SIZE]);
 
+/* A file that the collector has written itself, read at the start. */
+int control_read_own(struct collector *collector, const char *path, bool runtime,
+		     struct policy **ret_policy, char problem[PROBLEM_SIZE]);
+
 /* Puts the same layers into force again, since other when lines hold. */
 void control_renew(struct collector *collector);
 
 /* The three layers as one, with these in place of files and runtime, and over them what when lines
- * set that are in force. NULL with errno. */
+ * set that are in force. NULL with errno and a sentence. Without a place for that (NULL) guarantees
+ * that cannot be kept are no failure. */
 struct policy *control_merge(struct collector *collector, const struct policy *files,
-			     const struct policy *runtime);
+			     const struct policy *runtime, char problem[PROBLEM_SIZE]);
 
 /* The tenant of a process by the rules in force. */
 const char *control_tenant_name(const struct collector *collector, const struct subject *subject);

@@ -126,9 +126,11 @@ static void devices_name(struct collector *collector)
 	devices_add(&collector->books, &policy->host);
 	devices_add(&collector->books, &policy->fallback.all);
 	devices_add(&collector->books, &policy->fallback.process);
+	devices_add(&collector->books, &policy->fallback.guarantee);
 	for (const struct policy_tenant *tenant = policy->tenants; tenant; tenant = tenant->next) {
 		devices_add(&collector->books, &tenant->all);
 		devices_add(&collector->books, &tenant->process);
+		devices_add(&collector->books, &tenant->guarantee);
 	}
 }
 
@@ -139,7 +141,10 @@ void control_apply(struct collector *collector)
 	collector->policy_generation++;
 	devices_name(collector);
 	limits_apply(collector);
+	fairness_apply(collector);
 	settings_apply(collector);
+	rates_apply(collector);
+	pacing_apply(collector);
 	grants_enforce(&collector->books);
 	guards_apply(collector);
 }
@@ -155,7 +160,8 @@ int control_tenant(struct collector *collector, const char *name)
 	tenant = books_tenant(&collector->books, name);
 	if (tenant >= 0) {
 		limits_apply_tenant(collector, (unsigned)tenant);
-		settings_apply_tenant(collector, (unsigned)tenant);
+		settings_apply(collector); /* of all: its priority may matter to others */
+		pacing_apply(collector);
 	}
 	return tenant;
 }

@@ -17,10 +17,16 @@
 /* Who has ended and still has objects for so long has left them to somebody. */
 #define ABSENT_NS 2000000000u
 
-static void coverage_report(struct collector *collector, const struct kernel_process *process)
+/* Once the library was looked for. */
+static void coverage_report(struct collector *collector, struct kernel_process *process)
 {
 	struct proto_event event = { .type = EVENT_UNCOVERED, .pid = process->pid };
 
+	if (process->coverage.told || process->coverage.library == -EINPROGRESS)
+		return;
+	process->coverage.told = true;
+	if (!process->coverage.uncovered)
+		return;
 	snprintf(event.tenant, sizeof(event.tenant), "%s",
 		 collector->books.file->tenant[process->coverage.tenant].name);
 	snprintf(event.text, sizeof(event.text), "%s: %s", process->command,
@@ -43,7 +49,7 @@ static void coverage_judge(struct collector *collector, struct kernel_process *p
 	struct subject subject;
 	bool is_new = !process->coverage.judged;
 	uint64_t now = clock_now_ns();
-	int tenant;
+	int tenant, result;
 
 	if (!view)
 		view = identity_self().view;
@@ -51,8 +57,10 @@ static void coverage_judge(struct collector *collector, struct kernel_process *p
 	if (!identity_is_dead(&who, view) && subject_of_process(&subject, process->pid) == 0 &&
 	    identity_start(process->pid) == process->start) {
 		name = control_tenant_name(collector, &subject);
-		if (is_new)
-			process->coverage.library = (int16_t)library_is_loaded(process->pid);
+		if (is_new) {
+			result = library_look(collector, process->pid, process->start);
+			process->coverage.library = (int16_t)(result < 0 ? result : -EINPROGRESS);
+		}
 	} else if (is_new) {
 		if (!process->coverage.absent_ns)
 			process->coverage.absent_ns = now;
@@ -64,9 +72,17 @@ static void coverage_judge(struct collector *collector, struct kernel_process *p
 	tenant = books_tenant_find(&collector->books, name);
 	process->coverage.tenant = tenant < 0 ? BOOKS_NOBODY : (uint32_t)tenant;
 	process->coverage.uncovered = tenant >= 0;
-	if (process->coverage.uncovered && !process->coverage.told)
-		coverage_report(collector, process);
-	process->coverage.told = true;
+	coverage_report(collector, process);
+}
+
+void coverage_library_seen(struct collector *collector, pid_t pid, uint64_t start, int result)
+{
+	struct kernel_process *process = kernel_process_of(&collector->kernel, pid, start);
+
+	if (!process)
+		return;
+	process->coverage.library = (int16_t)result;
+	coverage_report(collector, process);
 }
 
 /* Under another policy the number of its tenant may be nobody's, or another's. */

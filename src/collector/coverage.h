@@ -14,6 +14,9 @@ struct collector;
  * the uncovered ones. One that is new is an event. */
 void coverage_find(struct collector *collector);
 
+/* The answer to library_look: 1, 0, or -errno where that cannot be seen. */
+void coverage_library_seen(struct collector *collector, pid_t pid, uint64_t start, int result);
+
 /* The next uncovered process, or NULL. *cursor is 0 at first. */
 const struct kernel_process *coverage_next(const struct kernel_usage *usage, unsigned *cursor);
 

@@ -8,12 +8,6 @@
 
 #include <errno.h>
 
-const char *const fair_reason_names[FAIR_REASONS] = {
-	[FAIR_CONFIGURED] = "configured", [FAIR_LIMIT] = "limit", [FAIR_GUARANTEE] = "guarantee",
-	[FAIR_DEMAND] = "demand",	  [FAIR_SHARE] = "share", [FAIR_WAITING] = "waiting",
-	[FAIR_DRAINING] = "draining",
-};
-
 typedef unsigned __int128 wide;
 
 /* An amount for each unit of weight: amount / weight. */

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "terms/fair.h"
 #include "terms/terms.h"
 
 enum { FAIR_TENANTS_MAX = 1024 };
@@ -21,19 +22,6 @@ struct fair_tenant {
 	uint64_t demand;    /* used and what was asked for lately; less than used counts as used */
 	uint32_t weight;    /* 1 to 10000; 0 counts as 1 */
 };
-
-/* Why the limit in force is what it is. */
-enum fair_reason {
-	FAIR_CONFIGURED, /* no pressure: the configured limit */
-	FAIR_LIMIT,	 /* pressure, but the configured limit is not above the share */
-	FAIR_GUARANTEE,	 /* the guarantee: the share by weight, or the demand, is not above it */
-	FAIR_DEMAND,	 /* the demand is met; what all tenants leave is divided by weight on top */
-	FAIR_SHARE,	 /* the share by weight: the demand is above it */
-	FAIR_WAITING,	 /* below the share until tenants that are above theirs give back */
-	FAIR_DRAINING,	 /* the tenant holds more than its share */
-	FAIR_REASONS
-};
-extern const char *const fair_reason_names[FAIR_REASONS];
 
 struct fair_share {
 	uint64_t share;	    /* where the tenant ends when all others have given back */

@@ -25,7 +25,7 @@ struct level_filter level_filter_enforced(const struct books *books, unsigned le
 static struct level level_make(enum limit_scope scope, wide granted, uint64_t policy,
 			       uint64_t requested, bool is_default, struct level_filter filter)
 {
-	struct level level = { scope, granted, filter.policy ? policy : UNLIMITED, false };
+	struct level level = { scope, granted, filter.policy ? policy : UNLIMITED, false, 0 };
 
 	if (filter.requested && requested < level.limit &&
 	    !(is_default && policy != UNLIMITED)) {
@@ -81,6 +81,10 @@ void levels_above(const struct books *books, unsigned lease, unsigned kind,
 	ret[SCOPE_TENANT_DEVICE] =
 		level_make(SCOPE_TENANT_DEVICE, tenant->all.device[device].granted[kind],
 			   tenant->all.device[device].limit[kind], UNLIMITED, false, filter);
+	if (tenant->all.total.configured[kind] > ret[SCOPE_TENANT].limit)
+		ret[SCOPE_TENANT].configured = tenant->all.total.configured[kind];
+	if (tenant->all.device[device].configured[kind] > ret[SCOPE_TENANT_DEVICE].limit)
+		ret[SCOPE_TENANT_DEVICE].configured = tenant->all.device[device].configured[kind];
 	ret[SCOPE_DEVICE] = level_make(SCOPE_DEVICE, host->device[device].granted[kind],
 				       host->device[device].limit[kind], row->device_limit[kind],
 				       false, filter);
@@ -98,6 +102,71 @@ bool levels_exceeded(const struct books *books, unsigned lease, unsigned kind)
 		if (level[i].granted > level[i].limit)
 			return true;
 	return false;
+}
+
+/* What the tenant may still have of the host's limit, or of a device's: not what is reserved for
+ * others, but at least what is reserved for itself, as far as there is any left. */
+static uint64_t reserve_room(const struct books *books, unsigned tenant, unsigned place,
+			     unsigned kind, uint64_t limit)
+{
+	wide taken = 0, reserved = 0;
+	uint64_t own = 0, room, left;
+
+	for (unsigned i = 0; i < BOOKS_TENANTS; i++) {
+		const struct scope *scope;
+		uint64_t has, unused;
+
+		if (!books->tenant[i])
+			continue;
+		scope = books_scope(&books->tenant[i]->all, place);
+		has = books_taken(scope, kind);
+		unused = scope->guarantee[kind] > has ? scope->guarantee[kind] - has : 0;
+		taken += has;
+		if (i == tenant)
+			own = unused;
+		else
+			reserved += unused;
+	}
+	left = taken < limit ? limit - (uint64_t)taken : 0;
+	room = reserved < left ? left - (uint64_t)reserved : 0;
+	return larger(room, smaller(own, left));
+}
+
+static void level_reserve(const struct books *books, unsigned tenant, unsigned place, unsigned kind,
+			  const struct scope *host, struct level *level)
+{
+	uint64_t limit;
+
+	if (!books->reserving[place][kind] || host->limit[kind] == UNLIMITED)
+		return;
+	limit = books_clamp(level->granted +
+			    reserve_room(books, tenant, place, kind, host->limit[kind]));
+	if (limit >= level->limit)
+		return;
+	level->configured = host->limit[kind];
+	level->limit = limit;
+	level->own = false;
+}
+
+void levels_reserve(const struct books *books, unsigned lease, unsigned kind,
+		    struct level level[SCOPES])
+{
+	const struct lease_view *view = &books->view[lease];
+
+	level_reserve(books, view->tenant, 0, kind, &books->host.total, &level[SCOPE_HOST]);
+	if (view->device)
+		level_reserve(books, view->tenant, view->device, kind,
+			      &books->host.device[view->device], &level[SCOPE_DEVICE]);
+}
+
+uint64_t grants_capacity_room(const struct books *books, unsigned lease, unsigned kind,
+			      unsigned place)
+{
+	struct level level[SCOPES];
+
+	levels_above(books, lease, kind, level_filter_policy, level);
+	levels_reserve(books, lease, kind, level);
+	return level_room(&level[place ? SCOPE_DEVICE : SCOPE_HOST]);
 }
 
 uint64_t level_room(const struct level *level)

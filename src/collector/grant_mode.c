@@ -15,7 +15,7 @@ static bool lease_adopt(struct books *books, unsigned lease)
 	const struct lease_view *view = &books->view[lease];
 	bool any = false;
 
-	for (unsigned kind = 0; view->used && kind < KIND_COUNT; kind++) {
+	for (unsigned kind = 0; view->used && kind < KINDS_COUNTED; kind++) {
 		uint64_t used = smaller(__atomic_load_n(&view->used[kind], __ATOMIC_SEQ_CST),
 					BOOKS_GRANT_MOST);
 
@@ -78,7 +78,7 @@ void grants_settle(struct books *books, unsigned lease)
 {
 	if (books->file->tolerant[books->view[lease].tenant] && !books->attached)
 		lease_adopt(books, lease);
-	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+	for (unsigned kind = 0; kind < KINDS_COUNTED; kind++) {
 		struct lease_view *view = &books->view[lease];
 
 		if (!view->used || LOAD(view->cap[kind]) == books->file->lease[lease].granted[kind])

@@ -26,6 +26,8 @@ struct level {
 	wide granted;
 	uint64_t limit;
 	bool own; /* the process's environment requested the limit */
+	uint64_t configured; /* by the policy, if that is more: a part of it is a tenant's share, or
+				is reserved for others; otherwise 0 */
 };
 
 /* Which limits count: the policy's, and those that the process's environment requested, which
@@ -43,6 +45,10 @@ struct level_filter level_filter_enforced(const struct books *books, unsigned le
 /* All of them, the narrowest scope first. */
 void levels_above(const struct books *books, unsigned lease, unsigned kind,
 		  struct level_filter filter, struct level ret[SCOPES]);
+/* Lowers the limits of host and device by what is reserved for other tenants, or held by processes
+ * that are not registered. */
+void levels_reserve(const struct books *books, unsigned lease, unsigned kind,
+		    struct level level[SCOPES]);
 uint64_t level_room(const struct level *level);
 /* Whether more is granted on a lease than some limit of the policy above it allows. */
 bool levels_exceeded(const struct books *books, unsigned lease, unsigned kind);

@@ -148,5 +148,19 @@ void sweep_range(struct books *books, const struct sweep *range, unsigned kind, 
 
 void grants_sweep_all(struct books *books, unsigned kind)
 {
-	sweep_range(books, &(struct sweep){ .scope = SCOPE_HOST }, kind, false);
+	grants_sweep_place(books, 0, kind);
+}
+
+void grants_sweep_place(struct books *books, unsigned place, unsigned kind)
+{
+	struct sweep range = { .scope = place ? SCOPE_DEVICE : SCOPE_HOST, .device = place };
+
+	sweep_range(books, &range, kind, false);
+}
+
+void grants_sweep_tenant(struct books *books, unsigned tenant, unsigned place, unsigned kind)
+{
+	struct sweep range = { place ? SCOPE_TENANT_DEVICE : SCOPE_TENANT, tenant, 0, place };
+
+	sweep_range(books, &range, kind, false);
 }

@@ -33,6 +33,8 @@ static unsigned need_obstacle(const struct books *books, const struct grants_nee
 		uint64_t more = need_increase(books, need, i);
 
 		levels_above(books, need->lease, need->kind[i], filter, level);
+		if (filter.policy)
+			levels_reserve(books, need->lease, need->kind[i], level);
 		for (int scope = 0; more && scope < SCOPES; scope++)
 			if (more > level_room(&level[scope])) {
 				*ret_level = level[scope];
@@ -56,6 +58,7 @@ static uint64_t need_bonus(const struct books *books, const struct grants_need *
 		extra = chunk;
 	extra = smaller(extra, BOOKS_GRANT_MOST - need->total[i]);
 	levels_above(books, need->lease, kind, level_filter_all, level);
+	levels_reserve(books, need->lease, kind, level);
 	for (int scope = 0; scope < SCOPES; scope++) {
 		uint64_t rest = level_room(&level[scope]) - more;
 
@@ -81,6 +84,34 @@ static void exceeded_close(struct books *books, unsigned lease, unsigned kind, u
 		}
 }
 
+static bool lease_is_unlimited(const struct books *books, unsigned lease, unsigned kind)
+{
+	struct level level[SCOPES];
+
+	levels_above(books, lease, kind, level_filter_all, level);
+	for (int i = 0; i < SCOPES; i++)
+		if (level[i].limit != UNLIMITED)
+			return false;
+	return true;
+}
+
+/* On a port without limits as much is granted as of the kind itself. A process has no more there,
+ * so that it never asks for a port of which no policy speaks. */
+static void ports_follow(struct books *books, unsigned lease, unsigned kind)
+{
+	uint64_t granted = books->file->lease[lease].granted[kind];
+
+	for (unsigned port = 1; books->view[lease].cap && port <= PORTS_COUNTED; port++) {
+		int on_port = kind_on_port((enum kind)kind, port);
+
+		if (on_port < 0 || books->file->lease[lease].granted[on_port] >= granted ||
+		    !lease_is_unlimited(books, lease, (unsigned)on_port))
+			continue;
+		books_grant(books, lease, (unsigned)on_port, granted);
+		lease_cap_raise(books, lease, (unsigned)on_port);
+	}
+}
+
 static void need_grant(struct books *books, const struct grants_need *need, unsigned i)
 {
 	unsigned lease = need->lease, kind = need->kind[i];
@@ -96,6 +127,8 @@ static void need_grant(struct books *books, const struct grants_need *need, unsi
 	 * member that was about to look at its cap would pass. */
 	if (books->view[lease].cap)
 		lease_cap_raise(books, lease, kind);
+	if (kind < KIND_COUNT)
+		ports_follow(books, lease, kind);
 }
 
 /* A member that is made to ask has granted above its cap: only what it uses now counts,
@@ -108,13 +141,19 @@ static void lease_settle_held(struct books *books, unsigned lease, unsigned kind
 		lease_grant_settle(books, lease, kind);
 }
 
-bool grants_held(const struct books *books, unsigned lease)
+bool grants_drain(const struct books *books, unsigned lease)
 {
 	const struct lease_view *view = &books->view[lease];
+	struct level level[SCOPES];
 
-	for (unsigned kind = 0; view->used && kind < KIND_COUNT; kind++)
-		if (LOAD(view->cap[kind]) < books->file->lease[lease].granted[kind])
-			return true;
+	for (unsigned kind = 0; view->used && kind < KINDS_COUNTED; kind++) {
+		if (LOAD(view->cap[kind]) >= books->file->lease[lease].granted[kind])
+			continue;
+		levels_above(books, lease, kind, level_filter_all, level);
+		for (int scope = 0; scope < SCOPES; scope++)
+			if (level[scope].granted > level[scope].limit)
+				return true;
+	}
 	return false;
 }
 
@@ -138,6 +177,7 @@ static int need_make_room(struct books *books, const struct grants_need *need,
 				.wanted = need->wanted[i],
 				.limit = blocking.limit,
 				.own = blocking.own,
+				.configured = blocking.configured,
 			};
 			return LEDGER_REFUSED;
 		}
@@ -205,6 +245,15 @@ static void enforce_owner(struct books *books, const struct owner *owner, struct
 			sweep_range(books, &range, kind, true);
 }
 
+void grants_enforce_tenant(struct books *books, unsigned tenant, unsigned place, unsigned kind)
+{
+	const struct scope *scope = books_scope(&books->tenant[tenant]->all, place);
+	struct sweep range = { place ? SCOPE_TENANT_DEVICE : SCOPE_TENANT, tenant, 0, place };
+
+	if (scope->granted[kind] > scope->limit[kind])
+		sweep_range(books, &range, kind, true);
+}
+
 static void enforce_member(struct books *books, unsigned member, unsigned kind)
 {
 	const struct tenant *tenant = books->tenant[books->file->member[member].tenant];
@@ -225,7 +274,7 @@ static void enforce_member(struct books *books, unsigned member, unsigned kind)
 
 void grants_enforce(struct books *books)
 {
-	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+	for (unsigned kind = 0; kind < KINDS_COUNTED; kind++) {
 		enforce_owner(books, &books->host, (struct sweep){ 0 }, SCOPE_HOST, SCOPE_DEVICE,
 			      kind);
 		for (unsigned i = 0; i < BOOKS_TENANTS; i++)

@@ -31,6 +31,14 @@ int grants_need(struct books *books, const struct grants_need *need,
  * where that is not enough, lets nobody grow without asking. */
 void grants_enforce(struct books *books);
 
+/* The same for one kind and one tenant, in total (place 0) or on a device. */
+void grants_enforce_tenant(struct books *books, unsigned tenant, unsigned place, unsigned kind);
+
+/* How much more may be granted on a lease, as far as the limit of the host (place 0) or of the
+ * lease's device goes: what is reserved for other tenants does not count. */
+uint64_t grants_capacity_room(const struct books *books, unsigned lease, unsigned kind,
+			      unsigned place);
+
 /* Sets what is done at a tenant's limits. Everything that its members have made while limits
  * were tolerated is on the books when this returns, also what they got no answer for. */
 void grants_mode(struct books *books, unsigned tenant, enum mode mode);
@@ -45,8 +53,8 @@ void grants_attached(struct books *books);
  * answer. True if there was any: then grants_enforce is due. */
 bool grants_adopt(struct books *books, unsigned tenant);
 
-/* Whether the member must ask before it takes anything, since a limit above is exceeded. */
-bool grants_held(const struct books *books, unsigned lease);
+/* Whether a limit above the lease is exceeded, so that the member can take nothing. */
+bool grants_drain(const struct books *books, unsigned lease);
 
 /* Puts a lease in order that a killed collector may have left between two steps. */
 void grants_settle(struct books *books, unsigned lease);
@@ -60,8 +68,14 @@ uint64_t grants_member_limit(const struct books *books, unsigned member, unsigne
 
 /* Sums what is used now, for those who look: scope.used of the host and the tenants. */
 void grants_measure(struct books *books);
+/* A refusal tells of use that may be over before the next measurement. */
+void grants_note_peak(struct books *books, const struct lease_view *view,
+		      const struct ledger_refusal *refusal);
 
-/* Takes idle credit of a kind back everywhere: for tests and measurement. */
+/* Takes idle credit of a kind back everywhere (place 0), or on a device; from all or from one
+ * tenant. */
 void grants_sweep_all(struct books *books, unsigned kind);
+void grants_sweep_place(struct books *books, unsigned place, unsigned kind);
+void grants_sweep_tenant(struct books *books, unsigned tenant, unsigned place, unsigned kind);
 
 #endif

@@ -182,6 +182,7 @@ static void guard_tenant_judge(struct collector *collector, struct guards_tenant
 	const struct policy *policy = collector->effective;
 	const struct policy_tenant *said = policy_tenant_find(policy, tenant->name);
 
+	tenant->number = books_tenant_find(&collector->books, tenant->name);
 	tenant->scope = limits_of_tenant(collector, tenant->name, &tenant->mode);
 	tenant->on = (said || !strcmp(tenant->name, COLLECTOR_TENANT)) &&
 		     policy_tenant_guard(policy, said);

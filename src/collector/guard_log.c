@@ -51,14 +51,27 @@ static void guard_entry_report(struct collector *collector, const struct guard_e
 		.wanted = entry->amount,
 		.limit = entry->limit,
 	};
+	const struct scope *scope;
+	enum mode mode;
 
 	if (entry->event >= sizeof(rows) / sizeof(rows[0]) || entry->kind >= KIND_COUNT)
 		return;
 	event.type = rows[entry->event].type;
 	event.number = guard_event_number(collector, event.pid);
+	scope = tenant && entry->slot ? limits_of_tenant(collector, tenant->name, &mode) : NULL;
+	if (entry->event == GUARD_REFUSED && scope &&
+	    scope->reason[entry->kind] != FAIR_CONFIGURED &&
+	    scope->configured[entry->kind] > entry->limit)
+		event.configured = scope->configured[entry->kind];
 	snprintf(event.tenant, sizeof(event.tenant), "%s",
 		 tenant && entry->slot ? tenant->name : "");
 	snprintf(event.text, sizeof(event.text), "%s: %s", entry->command, rows[entry->event].text);
+	if (entry->device) {
+		event.forbidden = 1;
+		event.scope = SCOPE_TENANT_DEVICE;
+		snprintf(event.device, sizeof(event.device), "%s",
+			 guards_device_name(entry->device - 1));
+	}
 	collector_event(collector, &event);
 }
 

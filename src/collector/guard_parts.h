@@ -10,7 +10,8 @@
 struct guards_tenant {
 	struct guards_tenant *next;
 	char name[NAME_SIZE];
-	const struct scope *scope; /* its limits; NULL: it is not on the books */
+	int number;		   /* on the books; -1: it is not there */
+	const struct scope *scope; /* its limits; NULL: likewise */
 	enum mode mode;
 	bool on;
 	bool enforced;	/* on, and nothing is merely watched */
@@ -72,6 +73,17 @@ bool guards_resolve(struct collector *collector);
 void guards_write(struct collector *collector);
 /* Whether something is charged there. */
 bool guards_slot_holds(const struct guards *guards, __u32 slot);
+
+/* ---- guard_devices.c */
+
+/* The name of the device with this number, as in uverbsN; "" if no device has it. */
+const char *guards_device_name(unsigned number);
+/* The patterns that the kernel is to keep a tenant to; "*" for NULL and where nothing is enforced. */
+const char *guards_tenant_devices(const struct collector *collector,
+				  const struct guards_tenant *tenant);
+/* of_slot[i] is NULL if no tenant uses slot i. */
+void guards_devices_write(struct collector *collector,
+			  const struct guards_tenant *of_slot[GUARD_TENANTS]);
 
 /* ---- guard_rdmacg.c */
 

@@ -16,6 +16,16 @@ static struct rdmacg_limit tenant_rdmacg_limit(const struct guards_tenant *tenan
 					    rdmacg_unlimited;
 }
 
+/* Whether a tenant needs no rdma.max. */
+static bool tenant_rdmacg_is_idle(const struct collector *collector,
+				  const struct guards_tenant *tenant)
+{
+	struct rdmacg_limit limit = tenant_rdmacg_limit(tenant);
+
+	return rdmacg_is_same(&limit, &rdmacg_unlimited) &&
+	       !strcmp(guards_tenant_devices(collector, tenant), "*");
+}
+
 static void rdmacg_paths_file(const struct collector *collector, char ret_path[PATH_MAX])
 {
 	const char *slash = strrchr(collector->runtime_path, '/');
@@ -72,24 +82,22 @@ void guards_rdmacg_write(struct collector *collector)
 	struct guards *guards = &collector->guards;
 	bool changed = false;
 
-	for (struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next) {
-		struct rdmacg_limit limit = tenant_rdmacg_limit(cgroup->owner);
-
-		if (!cgroup->has_rdmacg && !rdmacg_is_same(&limit, &rdmacg_unlimited) &&
+	for (struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next)
+		if (!cgroup->has_rdmacg && !tenant_rdmacg_is_idle(collector, cgroup->owner) &&
 		    rdmacg_is_possible(cgroup->path))
 			changed = cgroup->has_rdmacg = true;
-	}
 	if (changed)
 		rdmacg_paths_keep(collector);
 	changed = false;
 	for (struct guards_cgroup *cgroup = guards->cgroups; cgroup; cgroup = cgroup->next) {
 		struct rdmacg_limit limit = tenant_rdmacg_limit(cgroup->owner);
-		bool none = rdmacg_is_same(&limit, &rdmacg_unlimited);
+		bool none = tenant_rdmacg_is_idle(collector, cgroup->owner);
 		int result;
 
 		if (!cgroup->has_rdmacg)
 			continue;
-		result = rdmacg_write(cgroup->path, &limit);
+		result = rdmacg_write(cgroup->path, &limit,
+				      guards_tenant_devices(collector, cgroup->owner));
 		cgroup->rdmacg_in_force = result == 0 && !none;
 		if (none && (result == 0 || result == -ENODEV || result == -ENOENT)) {
 			cgroup->has_rdmacg = false;
@@ -98,4 +106,14 @@ void guards_rdmacg_write(struct collector *collector)
 	}
 	if (changed)
 		rdmacg_paths_keep(collector);
+}
+
+void guards_rdmacg_follow(struct collector *collector)
+{
+	/* Tenants may have gone since the last look. */
+	for (struct guards_tenant *tenant = collector->guards.tenants; tenant; tenant = tenant->next) {
+		tenant->scope = limits_of_tenant(collector, tenant->name, &tenant->mode);
+		tenant->enforced = tenant->enforced && tenant->scope;
+	}
+	guards_rdmacg_write(collector);
 }

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collector/limits.h"
+
 static const char untended[] = "no rdma_monitor is running: start it with rdma_monitor --keep";
 
 _Static_assert((int)WAY_IOCTL == GUARD_IOCTL && (int)WAY_COMPAT == GUARD_COMPAT &&
@@ -261,6 +263,7 @@ void guards_describe_tenant(const struct collector *collector, const char *name,
 	ret_row->on = tenant->on;
 	ret_row->guarantee = tenant->guarantee;
 	ret_row->pending = tenant->pending;
+	ret_row->port_limits = limits_of_ports(collector, name);
 	ret_row->cgroups = guards->guard.head ? tenant->mapped : tenant->cgroups;
 	ret_row->floor = tenant->with_rdmacg;
 	snprintf(ret_row->reason, sizeof(ret_row->reason), "%s", tenant->reason);

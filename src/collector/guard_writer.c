@@ -184,6 +184,7 @@ static void guard_limits_write(struct collector *collector)
 			monitor_guard_limit(&guards->guard, slot, kind, limit);
 		}
 	}
+	guards_devices_write(collector, of_slot);
 }
 
 /* One that is not its owner's any more must not stay under the limits of who had it. Groups of
@@ -225,6 +226,7 @@ void guards_write(struct collector *collector)
 
 	rules_compile(collector, &rules);
 	slots_assign(guards, &rules);
+	fairness_follow_guard(collector);
 	guard_limits_write(collector);
 	guard_rules_write(guards, &rules);
 	cgroups_write(guards);

@@ -43,6 +43,9 @@ void guards_look(struct collector *collector);
 /* Every second, and before an answer that shows events: those of the guard's log. */
 void guards_listen(struct collector *collector);
 
+/* After limits in force have changed that the policy did not: rdma.max follows. */
+void guards_rdmacg_follow(struct collector *collector);
+
 void guards_close(struct guards *guards);
 
 /* ---- what was found */

@@ -168,21 +168,29 @@ uint64_t heirs_spent_ns(const struct heirs *heirs)
 
 /* ---- one descriptor */
 
-/* The file system of all memfds: what else has a page's number is none. */
-static dev_t memfd_device(void)
+/* What the kernel knows of a file without asking its file system, which may be a program of the
+ * descriptor's owner that never answers. */
+static bool file_look(int fd, struct statx *ret_status)
 {
-	static dev_t device;
-	struct stat status;
+	return !statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_SIZE,
+		      ret_status);
+}
+
+/* Whether the file is a memfd. Files of other file systems may have the inode number of a usage page. */
+static bool file_is_memfd(const struct statx *status)
+{
+	static struct statx memory;
+	static bool known;
 	int fd;
 
-	if (!device) {
+	if (!known) {
 		fd = memfd_create(USAGE_PAGE_NAME, MFD_CLOEXEC);
-		if (fd >= 0 && !fstat(fd, &status))
-			device = status.st_dev;
+		known = fd >= 0 && file_look(fd, &memory);
 		if (fd >= 0)
 			close(fd);
 	}
-	return device;
+	return known && status->stx_dev_major == memory.stx_dev_major &&
+	       status->stx_dev_minor == memory.stx_dev_minor;
 }
 
 /* Opens what a descriptor of ours leads to, which may be anything but cannot change any more. */
@@ -192,7 +200,7 @@ static int page_open(int path)
 	int fd;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", path);
-	fd = open(link, O_RDONLY | O_CLOEXEC);
+	fd = open(link, O_RDWR | O_CLOEXEC);
 	/* One that could be made shorter would be our SIGBUS. */
 	if (fd >= 0 && !(fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK)) {
 		close(fd);
@@ -206,20 +214,20 @@ static int page_open(int path)
 static void page_look(struct heirs *heirs, struct search *search, const char *name)
 {
 	int path = openat(dirfd(search->descriptors), name, O_PATH | O_CLOEXEC), member, fd;
-	struct stat status;
+	struct statx status;
 
 	if (path < 0)
 		return;
-	if (fstat(path, &status) || status.st_dev != memfd_device() ||
-	    status.st_size != sizeof(struct usage_page)) {
+	if (!file_look(path, &status) || !file_is_memfd(&status) ||
+	    status.stx_size != sizeof(struct usage_page)) {
 		close(path);
 		return;
 	}
-	for (member = *heirs_bucket(heirs, status.st_ino); member != NOBODY;
+	for (member = *heirs_bucket(heirs, status.stx_ino); member != NOBODY;
 	     member = heirs->sought[member].next_of_inode) {
 		struct sought *sought = &heirs->sought[member];
 
-		if (sought->goal.inode != status.st_ino || sought->goal.uid != search->uid ||
+		if (sought->goal.inode != status.stx_ino || sought->goal.uid != search->uid ||
 		    sought->state != SOUGHT_NOW || sought->found || sought->candidate)
 			continue;
 		if (sought->goal.wants_page && (fd = page_open(path)) >= 0) {

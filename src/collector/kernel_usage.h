@@ -40,7 +40,7 @@ struct kernel_coverage {
 	unsigned judged; /* when its tenant was found: struct collector, policy_generation */
 	bool uncovered;
 	bool told;	    /* of it, in an event */
-	int16_t library;    /* loaded: 1, not: 0, cannot be seen: -errno */
+	int16_t library;    /* loaded: 1, not: 0, cannot be seen: -errno, not yet: -EINPROGRESS */
 	uint64_t absent_ns; /* since when it is known that it has ended, and not whose it was */
 };
 

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "collector/accounts.h"
+
 /* Whether nobody else can have put something there. */
 static int good_directory_check(const char *directory)
 {
@@ -35,20 +37,22 @@ static int good_path_make(struct collector *collector, const char *directory)
 
 void control_recall(struct collector *collector, const char *directory)
 {
-	struct policy *good = policy_new();
+	struct policy *good;
 	char problem[PROBLEM_SIZE] = "";
-	int result = good ? good_path_make(collector, directory) : -ENOMEM;
+	int result = good_path_make(collector, directory);
 
 	if (result == 0)
 		result = good_directory_check(directory);
+	/* Better without the group of administrators than without limits. */
+	accounts_do_without(collector, true);
 	if (result == 0)
-		result = policy_read_file(good, collector->good_path, false, problem);
+		result = control_read_own(collector, collector->good_path, false, &good, problem);
+	accounts_do_without(collector, false);
 	if (result == 0) {
 		snprintf(good->file, sizeof(good->file), "%.255s", collector->good_path);
 		control_adopt(&collector->files, good);
 		return;
 	}
-	policy_free(good);
 	if (result != -ENOENT)
 		log_write(&collector->log, LOG_ERROR, "the last good policy is lost: %s",
 			  problem[0] ? problem : strerror(-result));

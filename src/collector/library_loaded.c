@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* The mappings of a process; see library_loaded.h. */
+/*
+ * The mappings of a process, read by a child (helper.h): a process can keep the lock on its mappings
+ * for as long as it likes, for example in a file system of its own. See library_loaded.h.
+ */
 #include "collector/library_loaded.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/proc.h"
+#include "collector/collector.h"
+#include "collector/coverage.h"
+#include "collector/helper.h"
+#include "ledger/identity.h"
 
 #define LIBRARY "librdma_intercept"
-#define MAPS_PAUSE_NS 10000000000ull
 
 enum {
-	MAPS_MS = 100,	     /* for that list to be read, */
-	STARVED_MS = 1000,   /* or so long while the reader waits for a processor */
+	MAPS_MS = 1000,	     /* for one list of mappings to be read */
 	MAPS_MOST = 4 << 20, /* bytes of one process's list of mappings that are looked at */
 };
 
@@ -53,58 +53,59 @@ static int library_in_mappings(pid_t pid)
 	return found;
 }
 
-/* Waits for the child's answer: false if it is late, since something else than a lack of processors
- * keeps it. */
-static bool answer_wait(int fd, pid_t child)
-{
-	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
-	struct proc_stat stat = { .state = 'R' };
+struct look_question {
+	pid_t pid;
+	uint64_t start;
+};
 
-	for (int ms = 0; ms < STARVED_MS && stat.state == 'R'; ms += MAPS_MS) {
-		if (poll(&poll_fd, 1, MAPS_MS) > 0)
-			return true;
-		if (proc_stat_read(child, &stat) < 0)
-			break;
-	}
-	return false;
+static void look_work(const void *question, void *ret_answer)
+{
+	const struct look_question *asked = question;
+	int32_t *answer = ret_answer;
+
+	*answer = library_in_mappings(asked->pid);
 }
 
-/*
- * The same by a child, which has only so long: a process can keep the lock on its mappings for as
- * long as it likes, for example in a file system of its own. After one that does, others are not
- * looked at for a while.
- */
-int library_is_loaded(pid_t pid)
+static void look_done(void *closure, const void *question, int result, const void *answer)
 {
-	static uint64_t not_before_ns;
-	static pid_t late; /* a child that is still to be reaped */
-	int ends[2], result = -ETIMEDOUT;
-	pid_t child;
+	const struct look_question *asked = question;
 
-	if (late > 0 && waitpid(late, NULL, WNOHANG) == 0)
-		return -EBUSY;
-	late = 0;
-	if (clock_now_ns() < not_before_ns)
-		return -EBUSY;
-	if (pipe2(ends, O_CLOEXEC))
-		return -errno;
-	child = fork();
-	if (child == 0) {
-		result = library_in_mappings(pid);
-		_exit(write(ends[1], &result, sizeof(result)) != sizeof(result));
-	}
-	close(ends[1]);
-	if (child < 0)
-		result = -errno;
-	else if (!answer_wait(ends[0], child) ||
-		 read(ends[0], &result, sizeof(result)) != sizeof(result))
-		not_before_ns = clock_now_ns() + MAPS_PAUSE_NS;
-	close(ends[0]);
-	if (child < 0)
-		return result;
-	if (result == -ETIMEDOUT)
-		kill(child, SIGKILL);
-	if (waitpid(child, NULL, result == -ETIMEDOUT ? WNOHANG : 0) == 0)
-		late = child;
+	if (result == 0)
+		result = *(const int32_t *)answer;
+	/* The number may be another process's by now. */
+	if (identity_start(asked->pid) != asked->start)
+		result = -ESRCH;
+	coverage_library_seen(closure, asked->pid, asked->start, result);
+}
+
+static const struct helper_job looks_job = {
+	.question = sizeof(struct look_question),
+	.answer = sizeof(int32_t),
+	.patience_ms = MAPS_MS,
+	.work = look_work,
+	.done = look_done,
+};
+
+int library_look(struct collector *collector, pid_t pid, uint64_t start)
+{
+	struct look_question question;
+	int result;
+
+	memset(&question, 0, sizeof(question));
+	question.pid = pid;
+	question.start = start;
+	result = helper_ask(collector->looks, &question);
+	helper_begin(collector->looks);
 	return result;
+}
+
+int library_looks_open(struct collector *collector)
+{
+	return helper_new(&collector->looks, collector->event, &looks_job, collector);
+}
+
+void library_looks_close(struct collector *collector)
+{
+	helper_free(collector->looks);
+	collector->looks = NULL;
 }

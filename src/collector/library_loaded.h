@@ -3,9 +3,16 @@
 #ifndef COLLECTOR_LIBRARY_LOADED_H
 #define COLLECTOR_LIBRARY_LOADED_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
-/* 1, 0, or -errno where that cannot be seen now. It takes 0.1 s at most. */
-int library_is_loaded(pid_t pid);
+struct collector;
+
+int library_looks_open(struct collector *collector);
+void library_looks_close(struct collector *collector);
+
+/* Looks at the mappings of a process; coverage_library_seen is called with what was found. -errno:
+ * it is not called. */
+int library_look(struct collector *collector, pid_t pid, uint64_t start);
 
 #endif

@@ -26,7 +26,7 @@ static bool member_holds_something(const struct books *books, unsigned member)
 {
 	for (uint32_t lease = books->member[member].leases; lease != BOOKS_NOBODY;
 	     lease = books->view[lease].next_of_member)
-		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		for (unsigned kind = 0; kind < KINDS_COUNTED; kind++)
 			if (grants_used(books, lease, kind))
 				return true;
 	return false;

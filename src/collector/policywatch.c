@@ -15,7 +15,7 @@ static void policywatch_tenants(struct collector *collector);
 static int policywatch_reload(sd_event_source *source, uint64_t now, void *closure)
 {
 	policywatch_tenants(closure); /* it may be another directory now */
-	control_reload(closure, RELOAD_WHOLE);
+	collector_reload(closure);
 	return 0;
 }
 

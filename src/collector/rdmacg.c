@@ -12,12 +12,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "terms/settings.h"
+
 #define DEVICES_VARIABLE "RDMA_COLLECTOR_DEVICES" /* for tests: another place than */
 #define DEVICES "/sys/class/infiniband"
 
 enum { DEVICE_NAME = 64, FILE_TEXT = 16384 };
 
 const struct rdmacg_limit rdmacg_unlimited = { "max", "max" };
+static const struct rdmacg_limit rdmacg_forbidden = { "0", "0" };
 
 static void rdmacg_number_print(char ret[RDMACG_NUMBER], uint64_t number)
 {
@@ -71,11 +74,12 @@ static struct rdmacg_limit rdmacg_read(int fd, const char *device)
 }
 
 /* Appended, since of files in place of the kernel's the last line counts. */
-int rdmacg_write(const char *cgroup, const struct rdmacg_limit *limit)
+int rdmacg_write(const char *cgroup, const struct rdmacg_limit *limit, const char *patterns)
 {
 	const char *named = getenv(DEVICES_VARIABLE);
 	DIR *devices = opendir(named && named[0] ? named : DEVICES);
 	char path[PATH_MAX], line[DEVICE_NAME + 2 * RDMACG_NUMBER + 32];
+	const struct rdmacg_limit *wanted;
 	struct dirent *entry;
 	struct rdmacg_limit now;
 	unsigned count = 0;
@@ -90,10 +94,12 @@ int rdmacg_write(const char *cgroup, const struct rdmacg_limit *limit)
 			continue;
 		count++;
 		now = rdmacg_read(fd, entry->d_name);
-		if (rdmacg_is_same(&now, limit))
+		wanted = settings_device_matches(patterns, entry->d_name) ? limit :
+									    &rdmacg_forbidden;
+		if (rdmacg_is_same(&now, wanted))
 			continue;
 		length = snprintf(line, sizeof(line), "%.63s hca_handle=%s hca_object=%s\n",
-				  entry->d_name, limit->handles, limit->objects);
+				  entry->d_name, wanted->handles, wanted->objects);
 		if (write(fd, line, (size_t)length) != length)
 			result = -errno;
 	}

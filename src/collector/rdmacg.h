@@ -29,7 +29,8 @@ bool rdmacg_is_same(const struct rdmacg_limit *a, const struct rdmacg_limit *b);
 /* Whether the cgroup of that path can have one. */
 bool rdmacg_is_possible(const char *cgroup);
 
-/* 0 when each device has it; -ENODEV when there are none, or another -errno. */
-int rdmacg_write(const char *cgroup, const struct rdmacg_limit *limit);
+/* On devices that match none of the patterns, nothing is allowed. 0 when each device has its limit;
+ * -ENODEV when there are none, or another -errno. */
+int rdmacg_write(const char *cgroup, const struct rdmacg_limit *limit, const char *patterns);
 
 #endif

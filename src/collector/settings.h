@@ -5,8 +5,7 @@
 
 #include "collector/collector.h"
 
-/* Of every tenant on the books, and of one that has just got its number. */
+/* Of every tenant on the books. */
 void settings_apply(struct collector *collector);
-void settings_apply_tenant(struct collector *collector, unsigned tenant);
 
 #endif

@@ -10,9 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "collector/accounts.h"
 #include "collector/answers.h"
 #include "collector/control.h"
 #include "collector/grants.h"
+#include "collector/library_loaded.h"
 #include "proto/client.h"
 
 #define ROOT_STATE "/run/rdma_intercept/state"
@@ -78,7 +80,7 @@ static int start_policy(struct collector *collector, const struct start_options 
 	control_recall(collector, good);
 	result = control_reload(collector, RELOAD_WHOLE);
 	if (result < 0 && collector->files) {
-		collector->effective = control_merge(collector, collector->files, NULL);
+		collector->effective = control_merge(collector, collector->files, NULL, problem);
 		result = collector->effective ? 0 : -errno;
 	}
 	if (result < 0)
@@ -88,20 +90,26 @@ static int start_policy(struct collector *collector, const struct start_options 
 
 static int start_runtime(struct collector *collector, const char *state, char problem[PROBLEM_SIZE])
 {
-	struct policy *merged;
+	struct policy *merged, *runtime;
 	int result;
 
 	snprintf(collector->runtime_path, sizeof(collector->runtime_path), "%.*s/runtime.conf",
 		 (int)sizeof(collector->runtime_path) - 16, state);
-	result = policy_read_file(collector->runtime, collector->runtime_path, true, problem);
+	result = control_read_own(collector, collector->runtime_path, true, &runtime, problem);
 	if (result < 0 && result != -ENOENT)
 		return result;
-	merged = control_merge(collector, collector->files, collector->runtime);
+	if (result == 0)
+		control_adopt(&collector->runtime, runtime);
+	merged = control_merge(collector, collector->files, collector->runtime, problem);
 	if (!merged) {
-		result = -errno;
-		return problem_set(result, problem, "%.400s: %s", collector->runtime_path,
-				   strerror(-result));
+		/* Files were changed meanwhile. Too large guarantees count in proportion, and all
+		 * limits hold; without a collector none would. */
+		log_write(&collector->log, LOG_ERROR, "%s: %s", collector->runtime_path, problem);
+		snprintf(collector->problem, sizeof(collector->problem), "%s", problem);
+		merged = control_merge(collector, collector->files, collector->runtime, NULL);
 	}
+	if (!merged)
+		return -errno;
 	policy_free(collector->effective);
 	collector->effective = merged;
 	return 0;
@@ -137,6 +145,7 @@ static int start_parts(struct collector *collector, const char *state, const cha
 	collector->members.closure = collector;
 	members_attach(&collector->members);
 	grants_enforce(&collector->books);
+	rates_apply(collector);
 	result = collector_loop_prepare(collector);
 	if (result < 0)
 		return start_problem(problem, "event loop", result);
@@ -147,15 +156,22 @@ static int start_parts(struct collector *collector, const char *state, const cha
 int collector_start(struct collector *collector, const struct start_options *options,
 		    char problem[PROBLEM_SIZE])
 {
-	char state_default[64];
-	const char *state, *socket_path;
-	int result = start_policy(collector, options, problem);
+	char state_default[64], state[PATH_MAX], socket_path[PATH_MAX];
+	int result = accounts_open(collector);
 
+	if (result >= 0)
+		result = library_looks_open(collector);
+	if (result < 0)
+		return start_problem(problem, "event loop", result);
+	result = start_policy(collector, options, problem);
 	if (result < 0)
 		return result;
 	state_directory_default(state_default, sizeof(state_default));
-	state = first_of(options->state, collector->effective->state, state_default);
-	socket_path = first_of(options->socket, collector->effective->socket, PROTO_DEFAULT_SOCKET);
+	/* Copies: the policy in force is another one before the socket is served. */
+	snprintf(state, sizeof(state), "%s",
+		 first_of(options->state, collector->effective->state, state_default));
+	snprintf(socket_path, sizeof(socket_path), "%s",
+		 first_of(options->socket, collector->effective->socket, PROTO_DEFAULT_SOCKET));
 	result = start_parts(collector, state, socket_path, problem);
 	if (result == 0)
 		log_write(&collector->log, LOG_INFO,
@@ -181,5 +197,7 @@ void collector_stop(struct collector *collector)
 	policy_free(collector->files);
 	policy_free(collector->runtime);
 	policy_free(collector->effective);
+	accounts_close(collector);
+	library_looks_close(collector);
 	collector_loop_close(collector);
 }

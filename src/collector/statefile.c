@@ -92,6 +92,8 @@ void *statefile_map(int directory, const char *name, size_t size, int *ret_fd)
 		close(fd);
 		return NULL;
 	}
+	/* Few pages of it are ever used. On a disk the kernel would make those around each, too. */
+	madvise(memory, size, MADV_RANDOM);
 	*ret_fd = fd;
 	return memory;
 }

@@ -75,15 +75,20 @@ static void row_add_kernel(const struct stats_visit *visit, struct stats_row *ro
 
 static void row_add_scope(struct stats_row *row, const struct scope *scope)
 {
-	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+	for (unsigned kind = 0; kind < KINDS_COUNTED; kind++) {
 		row->used[kind] = books_clamp(scope->used[kind]);
 		row->granted[kind] = books_clamp(scope->granted[kind]);
 		row->peak[kind] = books_clamp(scope->peak[kind]);
+		row->peak_time[kind] = scope->peak_time[kind];
 		row->limit[kind] = scope->limit[kind];
 		row->configured[kind] = scope->configured[kind];
 		row->refused[kind] = scope->refused[kind];
 		if (scope->granted[kind] > scope->limit[kind])
 			row->flags |= STATS_DRAINING;
+	}
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+		row->guarantee[kind] = scope->guarantee[kind];
+		row->reason[kind] = scope->reason[kind];
 	}
 }
 
@@ -92,7 +97,7 @@ static struct stats_row row_begin_owner(enum stats_owner owner)
 {
 	struct stats_row row = { .owner = owner, .tenant = "", .device = "", .command = "" };
 
-	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+	for (unsigned kind = 0; kind < KINDS_COUNTED; kind++)
 		row.limit[kind] = row.configured[kind] = row.process_limit[kind] = UNLIMITED;
 	return row;
 }
@@ -107,10 +112,12 @@ static bool counts_are_zero(const uint64_t counts[KIND_COUNT])
 	return true;
 }
 
-static bool scope_is_empty(const struct scope *scope)
+/* The limits of 0 on a forbidden device are no news. */
+static bool scope_is_empty(const struct scope *scope, bool forbidden)
 {
-	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
-		if (scope->peak[kind] || scope->limit[kind] != UNLIMITED)
+	for (unsigned kind = 0; kind < KINDS_COUNTED; kind++)
+		if (scope->peak[kind] || (!forbidden && scope->limit[kind] != UNLIMITED) ||
+		    (forbidden && scope->refused[kind]))
 			return false;
 	return true;
 }
@@ -132,10 +139,18 @@ static void visit_owner(struct stats_visit *visit, const struct stats_row *head,
 	for (unsigned device = 0; device < DEVICES_MAX; device++) {
 		unsigned number = visit->kernel_number[device];
 		const uint64_t *kernel = number < DEVICES_MAX ? sums->device[number] : NULL;
+		bool forbidden;
 
-		if (scope_is_empty(&owner->device[device]) && (!kernel || counts_are_zero(kernel)))
+		if (books_device_is_free(&visit->collector->books, device))
+			continue;
+		forbidden = tenant && device &&
+			    !settings_device_matches(tenant->table->settings.devices,
+						     visit_device_name(visit, device));
+		if (scope_is_empty(&owner->device[device], forbidden) &&
+		    (!kernel || counts_are_zero(kernel)))
 			continue;
 		row = *head;
+		row.flags |= forbidden ? STATS_FORBIDDEN : 0;
 		row.device = visit_device_name(visit, device);
 		row_add_scope(&row, &owner->device[device]);
 		row_add_kernel(visit, &row, kernel, NULL);
@@ -174,6 +189,7 @@ static void visit_tenant(struct stats_visit *visit, unsigned number)
 	head.mode = tenant->table->mode;
 	head.processes = tenant->members;
 	head.tenant = name;
+	head.weight = tenant->weight;
 	if (said && said->runtime)
 		head.flags |= STATS_RUNTIME;
 	if (!said && strcmp(name, COLLECTOR_TENANT))
@@ -201,7 +217,7 @@ static unsigned member_flags(const struct books *books, unsigned member)
 		flags |= STATS_UNATTACHED;
 	for (uint32_t lease = beside->leases; lease != BOOKS_NOBODY;
 	     lease = books->view[lease].next_of_member)
-		if (grants_held(books, lease))
+		if (grants_drain(books, lease))
 			flags |= STATS_DRAINING;
 	return flags;
 }
@@ -264,7 +280,7 @@ static void visit_leases(struct stats_visit *visit, const struct stats_row *head
 						   view->device,
 						   found ? devices->kernel[number] : NULL);
 
-		for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+		for (unsigned kind = 0; kind < KINDS_COUNTED; kind++) {
 			row.used[kind] = row.peak[kind] = grants_used(books, lease, kind);
 			row.granted[kind] = books->file->lease[lease].granted[kind];
 		}
@@ -296,7 +312,7 @@ static void visit_member(struct stats_visit *visit, unsigned member)
 	head.tenant = books->file->tenant[registered->tenant].name;
 	head.command = command;
 	total = head;
-	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+	for (unsigned kind = 0; kind < KINDS_COUNTED; kind++) {
 		total.used[kind] = beside->used[kind];
 		total.peak[kind] = beside->peak[kind];
 		total.granted[kind] = books_clamp(beside->granted[kind]);
@@ -359,16 +375,15 @@ static void visit_processes(struct stats_visit *visit)
 
 static void visit_match_devices(struct stats_visit *visit)
 {
-	const struct book_name *device = visit->collector->books.file->device;
+	const struct books *books = &visit->collector->books;
 	const struct kernel_usage *kernel = &visit->collector->kernel;
 
 	for (unsigned number = 0; number < DEVICES_MAX; number++)
 		visit->is_unbooked[number] = kernel->device[number][0];
 	for (unsigned i = 0; i < DEVICES_MAX; i++) {
-		bool is_free = i != LEDGER_NAMELESS && !device[i].name[0];
-
-		visit->kernel_number[i] = is_free ? DEVICES_MAX :
-						    kernel_device_find(kernel, device[i].name);
+		visit->kernel_number[i] = DEVICES_MAX;
+		if (!books_device_is_free(books, i))
+			visit->kernel_number[i] = kernel_device_find(kernel, books->file->device[i].name);
 		if (visit->kernel_number[i] < DEVICES_MAX)
 			visit->is_unbooked[visit->kernel_number[i]] = false;
 	}

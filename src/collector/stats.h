@@ -23,6 +23,7 @@ enum stats_flag {
 	STATS_DRIFT = 128,    /* kernel and books differ, and not just for a moment */
 	STATS_WATCHED = 256,  /* there is a monitor: kernel and drift mean something */
 	STATS_INACTIVE = 512, /* uncovered although the library is loaded */
+	STATS_FORBIDDEN = 1024, /* of a tenant on a device: it may not use it */
 };
 
 /* One owner, in total or on one device. The strings last until the visitor returns. */
@@ -36,13 +37,17 @@ struct stats_row {
 	const char *tenant;  /* "" of the host */
 	const char *device;  /* "": in total; "-": the nameless one */
 	const char *command; /* of processes; otherwise "" */
-	uint64_t used[KIND_COUNT];
-	uint64_t granted[KIND_COUNT]; /* used and idle credit */
-	uint64_t peak[KIND_COUNT];
-	uint64_t limit[KIND_COUNT];	    /* in force; UNLIMITED */
-	uint64_t configured[KIND_COUNT];    /* of hosts and tenants: what the policy says */
-	uint64_t process_limit[KIND_COUNT]; /* of tenants: for each of their processes */
-	uint64_t refused[KIND_COUNT];
+	uint64_t used[KINDS_COUNTED];
+	uint64_t granted[KINDS_COUNTED]; /* used and idle credit */
+	uint64_t peak[KINDS_COUNTED];
+	uint64_t peak_time[KINDS_COUNTED];     /* of hosts and tenants: seconds since 1970, or 0 */
+	uint64_t limit[KINDS_COUNTED];	       /* in force; UNLIMITED */
+	uint64_t configured[KINDS_COUNTED];    /* of hosts and tenants: what the policy says */
+	uint64_t guarantee[KIND_COUNT];	       /* of tenants, as is */
+	uint64_t reason[KIND_COUNT];	       /* of the limit in force: enum fair_reason; */
+	uint64_t weight;
+	uint64_t process_limit[KINDS_COUNTED]; /* of tenants: for each of their processes */
+	uint64_t refused[KINDS_COUNTED];
 	uint64_t observed;	     /* bit k: it is known what the kernel has of kind k, */
 	uint64_t kernel[KIND_COUNT]; /* and this is it */
 	int64_t drift[KIND_COUNT];   /* in total: kernel less used, where that lasts */

@@ -15,8 +15,6 @@
 #define MFD_NOEXEC_SEAL 8U /* Linux 6.3 */
 #endif
 
-enum { PAGE = 4096 };
-
 static struct lease_signature usage_page_signature(void)
 {
 	return (struct lease_signature){ USAGE_MAGIC, LEASE_VERSION, DEVICES_MAX,
@@ -36,13 +34,14 @@ int usage_page_make(const struct usage_page **ret_page, uint64_t *ret_inode)
 		fd = memfd_create(USAGE_PAGE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -errno;
-	if (ftruncate(fd, sizeof(struct usage_page)) || fallocate(fd, 0, 0, PAGE) ||
+	if (ftruncate(fd, sizeof(struct usage_page)) || fallocate(fd, 0, 0, USAGE_ALLOCATED) ||
 	    pwrite(fd, &signature, sizeof(signature), 0) != sizeof(signature) ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) || fstat(fd, &status))
 		goto failed;
-	page = mmap(NULL, sizeof(struct usage_page), PROT_READ, MAP_SHARED, fd, 0);
+	page = mmap(NULL, sizeof(struct usage_page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (page == MAP_FAILED)
 		goto failed;
+	((struct usage_page *)page)->rate_leases.quiet = RATES_QUIET;
 	*ret_page = page;
 	*ret_inode = status.st_ino;
 	return fd;
@@ -77,7 +76,8 @@ void usage_page_attach(struct books *books, unsigned member, int fd)
 		fd = -1;
 	}
 	if (fd >= 0) {
-		page = mmap(NULL, sizeof(struct usage_page), PROT_READ, MAP_SHARED, fd, 0);
+		page = mmap(NULL, sizeof(struct usage_page), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			    0);
 		close(fd);
 	}
 	if (page != MAP_FAILED)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Usage pages: memory that a member writes and the collector reads, in which the member counts
- * what it holds. They are found again in /proc by their name and inode.
+ * what it holds; the collector writes only the rates that it leases. They are found again in /proc by their name and inode.
  */
 #ifndef COLLECTOR_USAGE_PAGE_H
 #define COLLECTOR_USAGE_PAGE_H

@@ -6,8 +6,10 @@
 #include "intercept/gate.h"
 #include "intercept/prototypes.h"
 
-static int cm_id_commit(struct creation *creation, int result, struct rdma_cm_id **id)
+static int cm_id_commit(struct creation *creation, uint64_t begun, int result,
+			struct rdma_cm_id **id)
 {
+	call_count(creation->library, VERB_create_other, begun, result != 0);
 	if (result) {
 		creation_abort(creation);
 		return result;
@@ -15,11 +17,24 @@ static int cm_id_commit(struct creation *creation, int result, struct rdma_cm_id
 	return creation_commit(creation, *id) ? 0 : -1;
 }
 
+/* False: above the rate, and errno says so. */
+static bool cm_rate_allows(const char *verb)
+{
+	int error = rates_pass(RATE_connect, verb);
+
+	if (error) {
+		call_count_refused_active(VERB_connect);
+		errno = error;
+	}
+	return !error;
+}
+
 int wrap_rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
 			enum rdma_port_space ps)
 {
 	__typeof__(real_verbs.rdma_create_id) real = REAL(rdma_create_id);
 	struct creation creation;
+	uint64_t begun;
 
 	if (!real)
 		return -1;
@@ -28,7 +43,8 @@ int wrap_rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **
 	creation.handle.cost = COST1(cm_id, 1);
 	if (!creation_begin(&creation, "rdma_create_id", OBJECT_cm_id, NULL))
 		return -1;
-	return cm_id_commit(&creation, UNCANCELLED(real(channel, id, context, ps)), id);
+	begun = cycles_now();
+	return cm_id_commit(&creation, begun, UNCANCELLED(real(channel, id, context, ps)), id);
 }
 
 int wrap_rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv_pd *pd,
@@ -36,6 +52,7 @@ int wrap_rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struc
 {
 	__typeof__(real_verbs.rdma_create_ep) real = REAL(rdma_create_ep);
 	struct creation creation;
+	uint64_t begun;
 
 	if (!real)
 		return -1;
@@ -44,7 +61,8 @@ int wrap_rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struc
 	creation.handle.cost = COST1(cm_id, 1);
 	if (!creation_begin(&creation, "rdma_create_ep", OBJECT_cm_id, NULL))
 		return -1;
-	return cm_id_commit(&creation, real(id, res, pd, attr), id);
+	begun = cycles_now();
+	return cm_id_commit(&creation, begun, real(id, res, pd, attr), id);
 }
 
 int wrap_rdma_destroy_id(struct rdma_cm_id *id)
@@ -55,7 +73,7 @@ int wrap_rdma_destroy_id(struct rdma_cm_id *id)
 	if (!real)
 		return -1;
 	release_begin(&release, OBJECT_cm_id, id);
-	return release_end(&release, real(id));
+	return release_end(&release, OBJECT_cm_id, real(id));
 }
 
 void wrap_rdma_destroy_ep(struct rdma_cm_id *id)
@@ -67,7 +85,35 @@ void wrap_rdma_destroy_ep(struct rdma_cm_id *id)
 		return;
 	release_begin(&release, OBJECT_cm_id, id);
 	real(id);
-	release_end(&release, 0);
+	release_end(&release, OBJECT_cm_id, 0);
+}
+
+int wrap_rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *parameters)
+{
+	__typeof__(real_verbs.rdma_connect) real = REAL(rdma_connect);
+	uint64_t begun;
+	int result;
+
+	if (!real || !cm_rate_allows("rdma_connect"))
+		return -1;
+	begun = cycles_now();
+	result = real(id, parameters);
+	call_count_active(VERB_connect, begun, result != 0);
+	return result;
+}
+
+int wrap_rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *parameters)
+{
+	__typeof__(real_verbs.rdma_accept) real = REAL(rdma_accept);
+	uint64_t begun;
+	int result;
+
+	if (!real || !cm_rate_allows("rdma_accept"))
+		return -1;
+	begun = cycles_now();
+	result = real(id, parameters);
+	call_count_active(VERB_connect, begun, result != 0);
+	return result;
 }
 
 /*

@@ -36,7 +36,7 @@ struct draft {
 static void limits_unset(struct ledger_limits *limits)
 {
 	memset(limits, 0, sizeof(*limits));
-	for (int kind = 0; kind < KIND_COUNT; kind++)
+	for (int kind = 0; kind < KINDS_COUNTED; kind++)
 		limits->process[kind] = limits->host[kind] = UNSET;
 }
 
@@ -159,6 +159,83 @@ static int parse_limits(struct draft *draft, const char *text)
 	if (result == 0)
 		draft->special = limits; /* all of it or nothing */
 	return result;
+}
+
+/* One rate, or what is done above all of them. */
+static int rates_item_parse(char *item, bool *inside, struct config_rates *rates)
+{
+	enum rate_class class;
+	char *value;
+
+	if (!strncmp(item, "process:", 8)) {
+		item += 8;
+		*inside = true;
+	}
+	value = strchr(item, '=');
+	if (!value)
+		return -EINVAL;
+	*value++ = '\0';
+	if (!strcmp(item, "action")) {
+		unsigned action;
+
+		if (parse_choice(value, rate_action_names, RATE_ACTIONS, &action) < 0)
+			return -EINVAL;
+		rates->action = (enum rate_action)action;
+		return 0;
+	}
+	if (!strcmp(item, "max_delay"))
+		return rate_delay_parse(value, &rates->max_delay_ns);
+	class = rate_class_find(item, strlen(item));
+	if (class == RATE_NO_CLASS || !*inside || rate_parse(value, &rates->rate[class]) < 0)
+		return -EINVAL;
+	rates->any |= rates->rate[class].per_second != 0;
+	return 0;
+}
+
+static int parse_rates(struct draft *draft, const char *text)
+{
+	struct config_rates rates = { .max_delay_ns = RATE_DELAY_MS * 1000000ull };
+	char copy[512], *item, *next = copy;
+	bool inside = false;
+
+	if (strlen(text) >= sizeof(copy))
+		return -EINVAL;
+	strcpy(copy, text);
+	while (next && *next) {
+		size_t length = strcspn(next, ",;");
+		char mark = next[length];
+
+		item = next;
+		next = mark ? next + length + 1 : NULL;
+		item[length] = '\0';
+		if (rates_item_parse(item, &inside, &rates) < 0)
+			return -EINVAL;
+		inside = inside && mark == ',';
+	}
+	if (inside) /* a comma at the end */
+		return -EINVAL;
+	draft->config->rates = rates; /* all of it or nothing */
+	return 0;
+}
+
+static int parse_pace(struct draft *draft, const char *text)
+{
+	struct pace_rate rates[2] = { { 0 }, { 0 } };
+	static const char *const names[] = { "ops=", "bytes=" };
+
+	while (*text) {
+		size_t length = strcspn(text, ",");
+		int bytes = !strncmp(text, names[1], strlen(names[1]));
+		size_t name = strlen(names[bytes]);
+
+		if (strncmp(text, names[bytes], name) ||
+		    pace_rate_parse(text + name, length - name, bytes, &rates[bytes]) < 0)
+			return -EINVAL;
+		text += length + (text[length] == ',');
+	}
+	draft->config->pace_operations = rates[0];
+	draft->config->pace_bytes = rates[1];
+	return 0;
 }
 
 static int parse_own_mode(struct draft *draft, const char *text)
@@ -293,7 +370,7 @@ static void draft_settle(struct draft *draft)
 		fallback.host[KIND_mr_bytes] = DEFAULT_HOST_MEMORY;
 	}
 	*limits = draft->special; /* for its devices */
-	for (int kind = 0; kind < KIND_COUNT; kind++) {
+	for (int kind = 0; kind < KINDS_COUNTED; kind++) {
 		limits->process[kind] = limit_choose(draft->special.process[kind],
 						     documented->process[kind],
 						     fallback.process[kind]);

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "ledger/ledger.h"
+#include "terms/rates.h"
 
 #define CONFIG_PREFIX "RDMA_INTERCEPT_"
 #define CONFIG_SOCKET "RDMA_COLLECTOR_SOCKET"
@@ -31,6 +32,13 @@ struct config {
 	mode_t shm_mode;
 	bool shm_mode_chosen;
 	struct ledger_limits limits;
+	struct config_rates {
+		bool any;
+		enum rate_action action;
+		uint64_t max_delay_ns;
+		struct rate rate[RATE_CLASSES]; /* of this process */
+	} rates;
+	struct pace_rate pace_bytes, pace_operations; /* of this process on each device */
 	unsigned complaints; /* bad values met; the first few in words: */
 	char complaint[CONFIG_COMPLAINTS][CONFIG_COMPLAINT];
 };

@@ -138,7 +138,7 @@ int context_add(struct library *library, struct ibv_context *handle, unsigned de
 	if (!entry) {
 		entry = context_entry_make(handle);
 		if (entry)
-			memset(&entry->ops, 0, sizeof(entry->ops));
+			entry->ops = (struct context_ops){ 0 }, entry->posts = (struct posts_ops){ 0 };
 	}
 	if (entry) {
 		entry->device = device;
@@ -147,6 +147,7 @@ int context_add(struct library *library, struct ibv_context *handle, unsigned de
 			entry->group = ++last_group;
 		ops_replace(entry, handle);
 		__atomic_store_n(&entry->handle, handle, __ATOMIC_RELEASE);
+		posts_add_context(library, entry);
 	}
 	lock_release(&library->contexts_lock);
 	return entry ? 0 : -ENOMEM;
@@ -161,6 +162,17 @@ bool context_group_is_open(uint32_t group)
 	return false;
 }
 
+void contexts_visit(struct library *library, void (*call)(struct context *context, void *closure),
+		    void *closure)
+{
+	lock_acquire(&library->contexts_lock);
+	for (unsigned i = 0; i < BUCKETS; i++)
+		for (struct context *entry = buckets[i]; entry; entry = entry->next)
+			if (entry->handle)
+				call(entry, closure);
+	lock_release(&library->contexts_lock);
+}
+
 bool context_remove(struct library *library, struct ibv_context *handle, uint32_t *ret_group,
 		    unsigned *ret_device)
 {
@@ -170,6 +182,7 @@ bool context_remove(struct library *library, struct ibv_context *handle, uint32_
 	entry = context_find(handle);
 	if (entry) {
 		ops_restore(entry, handle);
+		posts_restore_context(entry, handle);
 		__atomic_store_n(&entry->handle, NULL, __ATOMIC_RELEASE);
 		*ret_group = entry->group;
 		*ret_device = entry->device;

@@ -10,6 +10,7 @@
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 
+#include "intercept/posts.h"
 #include "intercept/prototypes.h"
 
 struct library;
@@ -28,6 +29,7 @@ struct context {
 	uint32_t group;		    /* of contexts on the same kernel file; never 0 */
 	uint32_t device;	    /* number in the ledger */
 	struct context_ops ops;
+	struct posts_ops posts;
 };
 
 /* The entry of an open context, or NULL. Needs no lock, also not in a forked child. */
@@ -42,5 +44,9 @@ bool context_remove(struct library *library, struct ibv_context *handle, uint32_
 		    unsigned *ret_device);
 
 bool context_group_is_open(uint32_t group);
+
+/* Calls for each open context, while none can be opened or closed. */
+void contexts_visit(struct library *library, void (*call)(struct context *context, void *closure),
+		    void *closure);
 
 #endif

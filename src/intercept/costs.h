@@ -39,6 +39,20 @@ static inline struct cost wq_cost(const struct ibv_wq_init_attr *attr)
 	return COST2(wq, 1, recv_wr, attr->max_wr);
 }
 
+/* On its port, too, where that is counted. */
+static inline struct cost ah_cost(unsigned port)
+{
+	struct cost cost = COST1(ah, 1);
+	int on_port = kind_on_port(KIND_ah, port);
+
+	if (on_port >= 0) {
+		cost.kind[1] = (uint8_t)on_port;
+		cost.amount[1] = 1;
+		cost.count = 2;
+	}
+	return cost;
+}
+
 /* A QP that receives from a shared queue has no receive queue of its own. */
 static inline struct cost qp_cost(const struct ibv_qp_init_attr *attr)
 {
@@ -55,6 +69,24 @@ static inline struct cost qp_ex_cost(const struct ibv_qp_init_attr_ex *attr)
 {
 	return qp_cost((const struct ibv_qp_init_attr *)attr);
 }
+
+/* Whether a queue pair has functions of its own (ibv_wr_*). Only who asked for them may be converted
+ * by ibv_qp_to_qp_ex: some providers' queue pairs have no room for the mark that it reads. */
+static inline int8_t qp_ex_has_functions(const void *attributes)
+{
+	const struct ibv_qp_init_attr_ex *attr = attributes;
+
+	return (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
+}
+
+static inline int8_t qp_has_no_functions(const void *attributes)
+{
+	return 0;
+}
+
+#define QP_ATTRIBUTES_EXTENDED(attr)                                                               \
+	_Generic((attr), struct ibv_qp_init_attr_ex *: qp_ex_has_functions,                        \
+		 default: qp_has_no_functions)(attr)
 
 static inline int8_t qp_type_of(enum ibv_qp_type type)
 {

@@ -20,11 +20,12 @@ static void gate_report_fault(struct library *library, const char *verb, int res
 		  -result, library->config.fail_closed ? "refused" : "counted later");
 }
 
-/* A charge that was not simply granted: counts and tells what the ledger has decided. */
-static __attribute__((noinline, cold)) bool gate_report(struct library *library, const char *verb,
-							unsigned device, const struct cost *cost,
-							int result,
-							const struct ledger_refusal *refusal)
+/* A charge that was not simply granted: counts and tells what the ledger has decided. 0, or the
+ * errno of the refusal. */
+static __attribute__((noinline, cold)) int gate_report(struct library *library, const char *verb,
+						       unsigned device, const struct cost *cost,
+						       int result,
+						       const struct ledger_refusal *refusal)
 {
 	struct ledger_refusal again;
 
@@ -39,76 +40,108 @@ static __attribute__((noinline, cold)) bool gate_report(struct library *library,
 		ledger_count_refused(&library->ledger, refusal->kind, tolerated);
 		if (refusal->verdict != VERDICT_SILENT)
 			refusal_report(library, verb, device, refusal);
-		return tolerated;
+		return tolerated	   ? 0 :
+		       refusal->forbidden ? EACCES :
+					    library->config.deny_errno;
 	}
 	if (result < 0) {
 		gate_report_fault(library, verb, result);
 		/* Out of the ledger for good, and on the way to the end of the process. */
 		if (library->config.fail_closed || result == -ESHUTDOWN)
-			return false;
+			return library->config.deny_errno;
 		ledger_defer_charge(&library->ledger, device, cost);
 	}
-	return true;
+	return 0;
 }
 
-/* Takes the cost; false when it is refused. */
-static inline bool gate_charge(struct library *library, const char *verb, unsigned device,
+/* Takes the cost: 0, or the errno of the refusal. */
+static inline int gate_charge(struct library *library, const char *verb, unsigned device,
 			       const struct cost *cost)
 {
 	struct ledger_refusal refusal;
 	int result = ledger_charge(&library->ledger, device, cost, &refusal);
 
-	return __builtin_expect(result == 0, 1) ||
-	       gate_report(library, verb, device, cost, result, &refusal);
+	return __builtin_expect(result == 0, 1) ?
+		       0 :
+		       gate_report(library, verb, device, cost, result, &refusal);
 }
 
 /* The same at DEBUG, where every operation leaves a line; QPs and MRs have had
  * theirs since the first version. */
-static __attribute__((noinline, cold)) bool gate_charge_logged(struct library *library,
-							       const char *verb, enum object object,
-							       unsigned device,
-							       const struct cost *cost)
+static __attribute__((noinline, cold)) int gate_charge_logged(struct library *library,
+							      const char *verb, enum object object,
+							      unsigned device,
+							      const struct cost *cost)
 {
+	int refused;
+
 	if (object == OBJECT_qp || object == OBJECT_mr)
 		log_write(&library->log, LOG_DEBUG,
 			  "从共享内存获取进程资源使用情况: PID=%d, QP=%llu, MR=%llu, Memory=%llu",
 			  (int)getpid(), (unsigned long long)ledger_used(&library->ledger, KIND_qp),
 			  (unsigned long long)ledger_used(&library->ledger, KIND_mr),
 			  (unsigned long long)ledger_used(&library->ledger, KIND_mr_bytes));
-	if (!gate_charge(library, verb, device, cost))
-		return false;
-	log_write(&library->log, LOG_DEBUG, "%s: allowed", verb);
-	return true;
+	refused = gate_charge(library, verb, device, cost);
+	if (!refused)
+		log_write(&library->log, LOG_DEBUG, "%s: allowed", verb);
+	return refused;
 }
 
 /* The rest of opening, once it is known whose the object is. */
-static inline bool creation_begin_for(struct creation *creation, const char *verb,
-				      enum object object, unsigned device, uint32_t owner)
+static inline __attribute__((always_inline)) bool creation_begin_for(struct creation *creation, const char *verb,
+				      enum object object, unsigned device, uint32_t owner,
+				      bool unusual)
 {
 	struct library *library = creation->library;
+	int refused;
 
 	creation->verb = verb;
 	creation->handle.object = (uint8_t)object;
 	creation->handle.device = (uint8_t)device;
 	creation->handle.owner = owner;
-	creation->handle.qp_type = creation->handle.qp_state = creation->handle.qp_port = QP_NONE;
-	if (__builtin_expect(log_wants(&library->log, LOG_DEBUG), 0) ?
-		    !gate_charge_logged(library, verb, object, device, &creation->handle.cost) :
-		    !gate_charge(library, verb, device, &creation->handle.cost)) {
-		errno = library->config.deny_errno;
+	creation->handle.qp_extended = 0;
+	creation->handle.qp_type = creation->handle.qp_state = creation->handle.qp_port =
+		creation->handle.qp_class = creation->handle.qp_level = QP_NONE;
+	refused = unusual && log_wants(&library->log, LOG_DEBUG) ?
+			  gate_charge_logged(library, verb, object, device, &creation->handle.cost) :
+			  gate_charge(library, verb, device, &creation->handle.cost);
+	if (__builtin_expect(refused != 0, 0)) {
+		call_count_refused(library, call_class_of_making(object));
+		errno = refused;
 		return false;
 	}
 	gate_inside |= 1u << object;
 	return true;
 }
 
-/* Without a ledger nothing is looked up in it. */
-static inline bool gate_is_closed(const struct library *library)
+/* Without a ledger nothing is looked up in it; with one, a rate may be in force. */
+static __attribute__((noinline, cold)) bool creation_hindered(struct creation *creation,
+							      const char *verb, enum object object)
 {
-	if (__builtin_expect(!library_refuses(library), 1))
-		return false;
-	errno = library->config.deny_errno;
-	return true;
+	struct library *library = creation->library;
+	int error = library_refuses(library) ?
+			    library->config.deny_errno :
+			    rates_take(library, rate_class_of_making(object), verb);
+
+	if (error) {
+		call_count_refused(library, call_class_of_making(object));
+		errno = error;
+	}
+	return error != 0;
+}
+
+static inline bool gate_is_closed(struct creation *creation, const char *verb, enum object object)
+{
+	return __builtin_expect(creation->unusual, 0) && creation_hindered(creation, verb, object);
+}
+
+struct library *release_enter(enum object object)
+{
+	struct library *library = library_active();
+
+	if (library)
+		rates_take(library, rate_class_of_freeing(object), NULL);
+	return library;
 }
 
 bool gate_device(struct library *library, const char *verb, const char *name, unsigned *ret_device)
@@ -125,41 +158,56 @@ bool gate_device(struct library *library, const char *verb, const char *name, un
 	return false;
 }
 
-HOT bool creation_begin(struct creation *creation, const char *verb, enum object object,
-			struct ibv_context *context)
+/* `unusual` is a constant where this becomes part of a function. */
+static inline __attribute__((always_inline)) bool
+creation_begin_in(struct creation *creation, const char *verb, enum object object,
+		  struct ibv_context *context, bool unusual)
 {
 	const struct context *entry = context ? context_find(context) : NULL;
 	unsigned device = LEDGER_NAMELESS;
 
-	if (gate_is_closed(creation->library))
+	if (unusual && gate_is_closed(creation, verb, object))
 		return false;
 	creation->context = context;
 	if (__builtin_expect(entry != NULL, 1))
-		return creation_begin_for(creation, verb, object, entry->device, entry->group);
+		return creation_begin_for(creation, verb, object, entry->device, entry->group,
+					  unusual);
 	if (context && !gate_device(creation->library, verb, context->device->name, &device))
 		return false;
-	return creation_begin_for(creation, verb, object, device, 0);
+	return creation_begin_for(creation, verb, object, device, 0, unusual);
+}
+
+bool creation_begin_unusually(struct creation *creation, const char *verb, enum object object,
+			      struct ibv_context *context)
+{
+	return creation_begin_in(creation, verb, object, context, true);
+}
+
+HOT bool creation_begin_usually(struct creation *creation, const char *verb, enum object object,
+				struct ibv_context *context)
+{
+	return creation_begin_in(creation, verb, object, context, false);
 }
 
 bool creation_begin_on_device(struct creation *creation, const char *verb, const char *name)
 {
 	unsigned device;
 
-	if (gate_is_closed(creation->library) ||
+	if (gate_is_closed(creation, verb, OBJECT_ctx) ||
 	    !gate_device(creation->library, verb, name, &device))
 		return false;
 	creation->context = NULL;
-	return creation_begin_for(creation, verb, OBJECT_ctx, device, 0);
+	return creation_begin_for(creation, verb, OBJECT_ctx, device, 0, creation->unusual);
 }
 
 bool creation_begin_under(struct creation *creation, const char *verb, enum object object,
 			  const struct handle *parent)
 {
-	if (gate_is_closed(creation->library))
+	if (gate_is_closed(creation, verb, object))
 		return false;
 	creation->context = NULL;
 	return creation_begin_for(creation, verb, object, parent ? parent->device : LEDGER_NAMELESS,
-				  parent ? parent->owner : 0);
+				  parent ? parent->owner : 0, creation->unusual);
 }
 
 void creation_abort(struct creation *creation)
@@ -168,12 +216,14 @@ void creation_abort(struct creation *creation)
 	ledger_refund(&creation->library->ledger, creation->handle.device, &creation->handle.cost);
 }
 
-/* Takes or gives back the difference between two costs of the same kinds. */
-static __attribute__((noinline, cold)) bool
+/* Takes or gives back the difference between two costs of the same kinds: 0, or the errno of the
+ * refusal. */
+static __attribute__((noinline, cold)) int
 gate_charge_difference(struct library *library, const char *verb, unsigned device,
 		       const struct cost *from, const struct cost *to)
 {
 	struct cost more = { 0 }, less = { 0 };
+	int refused = 0;
 
 	for (unsigned i = 0; i < to->count; i++) {
 		struct cost *side = to->amount[i] > from->amount[i] ? &more : &less;
@@ -184,11 +234,11 @@ gate_charge_difference(struct library *library, const char *verb, unsigned devic
 		side->amount[side->count++] = side == &more ? to->amount[i] - from->amount[i] :
 							      from->amount[i] - to->amount[i];
 	}
-	if (more.count && !gate_charge(library, verb, device, &more))
-		return false;
-	if (less.count)
+	if (more.count)
+		refused = gate_charge(library, verb, device, &more);
+	if (!refused && less.count)
 		ledger_refund(&library->ledger, device, &less);
-	return true;
+	return refused;
 }
 
 /* Destroys what must not be after all. */
@@ -199,6 +249,13 @@ static __attribute__((noinline, cold)) void *creation_undo(struct creation *crea
 	creation_abort(creation);
 	errno = reason;
 	return NULL;
+}
+
+static inline void creation_note_qp(struct library *library, const struct handle *handle)
+{
+	ledger_qp_appears(&library->ledger, handle->device, handle->qp_type, handle->qp_state);
+	if (__builtin_expect(__atomic_load_n(&library->paces.on, __ATOMIC_RELAXED), 0))
+		posts_add_qp(library, handle);
 }
 
 HOT bool creation_try_commit(struct creation *creation, void *object)
@@ -215,8 +272,7 @@ HOT bool creation_try_commit(struct creation *creation, void *object)
 		gate_give_back(library, &replaced);
 	}
 	if (handle->qp_type != QP_NONE)
-		ledger_qp_appears(&library->ledger, handle->device, handle->qp_type,
-				  handle->qp_state);
+		creation_note_qp(library, handle);
 	gate_inside &= ~(1u << handle->object);
 	return true;
 }
@@ -230,24 +286,56 @@ HOT void *creation_commit(struct creation *creation, void *object)
 
 void *creation_adjust(struct creation *creation, void *object, const struct cost *settled)
 {
-	if (!gate_charge_difference(creation->library, creation->verb, creation->handle.device,
-				    &creation->handle.cost, settled))
-		return creation_undo(creation, object, creation->library->config.deny_errno);
+	int refused = gate_charge_difference(creation->library, creation->verb,
+					     creation->handle.device, &creation->handle.cost,
+					     settled);
+
+	if (refused) {
+		call_count_refused(creation->library, call_class_of_making(
+							      (enum object)creation->handle.object));
+		return creation_undo(creation, object, refused);
+	}
 	creation->handle.cost = *settled;
 	return creation_commit(creation, object);
 }
 
 HOT void gate_give_back(struct library *library, const struct handle *handle)
 {
-	if (handle->qp_type != QP_NONE)
+	if (handle->qp_type != QP_NONE) {
 		ledger_qp_vanishes(&library->ledger, handle->device, handle->qp_type,
 				   handle->qp_state, handle->qp_port);
+		if (__builtin_expect(handle->qp_class != QP_NONE, 0))
+			ledger_qp_class_moves(&library->ledger, handle->device, handle->qp_class,
+					      QP_NONE, handle->qp_level, QP_NONE);
+	}
 	ledger_refund(&library->ledger, handle->device, &handle->cost);
 }
 
 static struct cost cost_of_one(enum kind kind, uint64_t amount)
 {
 	return (struct cost){ 1, { (uint8_t)kind }, { amount } };
+}
+
+int gate_charge_one(struct library *library, const char *verb, unsigned device, enum kind kind)
+{
+	struct cost cost = cost_of_one(kind, 1);
+
+	return gate_charge(library, verb, device, &cost);
+}
+
+void gate_charge_one_forced(struct library *library, unsigned device, enum kind kind)
+{
+	struct cost cost = cost_of_one(kind, 1);
+
+	if (ledger_charge_forced(&library->ledger, device, &cost) < 0)
+		ledger_defer_charge(&library->ledger, device, &cost);
+}
+
+void gate_refund_one(struct library *library, unsigned device, enum kind kind)
+{
+	struct cost cost = cost_of_one(kind, 1);
+
+	ledger_refund(&library->ledger, device, &cost);
 }
 
 static uint64_t *handle_amount(struct handle *handle, enum kind kind)
@@ -264,7 +352,7 @@ bool change_begin(struct change *change, const char *verb, enum object object, c
 	struct library *library = library_active();
 	struct handle *handle = library ? handles_hold(&library->handles, key, object) : NULL;
 	uint64_t *amount = handle ? handle_amount(handle, kind) : NULL;
-	bool granted = true;
+	int refused = 0;
 
 	*change = (struct change){ amount ? library : NULL, verb, key, object, 0, kind, 0, 0 };
 	if (amount) {
@@ -277,11 +365,11 @@ bool change_begin(struct change *change, const char *verb, enum object object, c
 		struct cost more = cost_of_one(kind, after - change->before);
 
 		change->taken = after - change->before;
-		granted = gate_charge(library, verb, change->device, &more);
+		refused = gate_charge(library, verb, change->device, &more);
 	}
-	if (!granted)
-		errno = library->config.deny_errno;
-	return granted;
+	if (refused)
+		errno = refused;
+	return !refused;
 }
 
 /* Books the difference between two amounts, whatever the limits say. */
@@ -328,7 +416,7 @@ bool change_commit(struct change *change, uint64_t after)
 	if (change->library && after > booked) {
 		struct cost more = cost_of_one(change->kind, after - booked);
 
-		if (!gate_charge(change->library, change->verb, change->device, &more))
+		if (gate_charge(change->library, change->verb, change->device, &more))
 			return false;
 		change->taken += after - booked;
 	}

@@ -13,11 +13,13 @@
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 
+#include "intercept/calls.h"
 #include "intercept/contexts.h"
 #include "intercept/dl.h"
 #include "intercept/handles.h"
 #include "intercept/inherited.h"
 #include "intercept/library.h"
+#include "intercept/rates.h"
 
 /* Objects whose constructor this thread is in: what that one calls in turn, by
  * whatever name, makes the same object. (Destructors need no such mark: the object
@@ -52,6 +54,7 @@ struct creation {
 	struct library *library;
 	const char *verb;
 	struct ibv_context *context;
+	bool unusual; /* a rate may be in force, everything be refused, or every call be logged */
 	struct handle handle; /* of the object to be: its cost is set before creation_begin */
 };
 
@@ -63,7 +66,8 @@ static inline bool creation_start_library(struct creation *creation, enum object
 {
 	if (gate_nested(object, caller))
 		return false;
-	creation->library = library_get();
+	creation->unusual = __builtin_expect(library_word() != PHASE_ACTIVE, 0);
+	creation->library = creation->unusual ? library_start() : &library_state;
 	/* This verb alone has one symbol for both ABIs: an unknown context is of the old one. */
 	if (object == OBJECT_comp_channel && !context_find(context))
 		return false;
@@ -71,8 +75,18 @@ static inline bool creation_start_library(struct creation *creation, enum object
 }
 
 /* False: refused, and errno says so. context is NULL for what belongs to none. */
-bool creation_begin(struct creation *creation, const char *verb, enum object object,
-		    struct ibv_context *context);
+bool creation_begin_usually(struct creation *creation, const char *verb, enum object object,
+			    struct ibv_context *context);
+bool creation_begin_unusually(struct creation *creation, const char *verb, enum object object,
+			      struct ibv_context *context);
+
+static inline bool creation_begin(struct creation *creation, const char *verb, enum object object,
+				  struct ibv_context *context)
+{
+	return __builtin_expect(creation->unusual, 0) ?
+		       creation_begin_unusually(creation, verb, object, context) :
+		       creation_begin_usually(creation, verb, object, context);
+}
 
 /* The same for a new context, which belongs to the device of that name. */
 bool creation_begin_on_device(struct creation *creation, const char *verb, const char *name);
@@ -94,16 +108,14 @@ bool creation_try_commit(struct creation *creation, void *object);
 /* The same after what it took turned out to differ from what was asked for. */
 void *creation_adjust(struct creation *creation, void *object, const struct cost *settled);
 
-static inline void *creation_commit_at(struct creation *creation, void *object,
-				       const struct cost *settled)
+/* By value: the cost is then never written to memory. */
+static inline bool creation_costs(const struct creation *creation, struct cost settled)
 {
 	uint64_t difference = 0;
 
-	for (unsigned i = 0; i < COST_KINDS; i++)
-		difference |= creation->handle.cost.amount[i] ^ settled->amount[i];
-	if (__builtin_expect(difference != 0, 0))
-		return creation_adjust(creation, object, settled);
-	return creation_commit(creation, object);
+	for (unsigned i = 0; i < COST_MADE; i++)
+		difference |= creation->handle.cost.amount[i] ^ settled.amount[i];
+	return difference == 0;
 }
 
 /* The device's number in the ledger; false, with errno set, when the ledger is out
@@ -113,14 +125,20 @@ bool gate_device(struct library *library, const char *verb, const char *name, un
 struct release {
 	struct library *library; /* NULL: the object is not ours to release */
 	struct inherited *from;	 /* then: whose it was, or NULL */
+	uint64_t begun;		 /* cycles_now(), before the real verb */
 	struct handle handle;
 };
 
 void gate_give_back(struct library *library, const struct handle *handle);
 
+/* The state where it counts, after the wait that a rate may ask for. */
+struct library *release_enter(enum object object);
+
 static inline void release_begin(struct release *release, enum object object, const void *key)
 {
-	struct library *library = library_active();
+	struct library *library = __builtin_expect(library_word() == PHASE_ACTIVE, 1) ?
+					  &library_state :
+					  release_enter(object);
 
 	if (__builtin_expect(!library, 0)) {
 		release->from = NULL;
@@ -130,10 +148,11 @@ static inline void release_begin(struct release *release, enum object object, co
 		library = NULL;
 	}
 	release->library = library;
+	release->begun = cycles_now();
 }
 
 /* Returns result, which is 0 when the object is gone. */
-static inline int release_end(struct release *release, int result)
+static inline int release_end(struct release *release, enum object object, int result)
 {
 	struct handle none;
 
@@ -142,6 +161,7 @@ static inline int release_end(struct release *release, int result)
 			inherited_close(&library_state, release->from, &release->handle, result);
 		return result;
 	}
+	call_count(release->library, call_class_of_freeing(object), release->begun, result != 0);
 	if (__builtin_expect(result == 0, 1))
 		gate_give_back(release->library, &release->handle);
 	else /* its place in the table has just become free */
@@ -168,6 +188,12 @@ bool change_begin(struct change *change, const char *verb, enum object object, c
 /* To what it has now. False when that is over a limit and nothing was booked. */
 bool change_commit(struct change *change, uint64_t after);
 void change_force(struct change *change, uint64_t after);
+
+/* One of a kind, without an object of its own: 0, or the errno of the refusal. */
+int gate_charge_one(struct library *library, const char *verb, unsigned device, enum kind kind);
+/* The same whatever the limits say. */
+void gate_charge_one_forced(struct library *library, unsigned device, enum kind kind);
+void gate_refund_one(struct library *library, unsigned device, enum kind kind);
 
 /* After the last context of a group was closed: gives back what its objects held,
  * now or when the kernel lets go of them. path is the device's node. */

@@ -183,6 +183,20 @@ bool handles_have(struct handles *handles, handle_match *match, const void *clos
 	return true;
 }
 
+void handles_visit(struct handles *handles,
+		   void (*call)(const struct handle *handle, void *closure), void *closure)
+{
+	for (unsigned s = 0; s < HANDLE_SHARDS; s++) {
+		struct handle_shard *shard = &handles->shard[s];
+
+		lock_acquire(&shard->lock);
+		for (uint32_t i = 0; i < shard->capacity; i++)
+			if (shard->slots[i].key)
+				call(&shard->slots[i], closure);
+		lock_release(&shard->lock);
+	}
+}
+
 struct handle *handles_hold(struct handles *handles, const void *key, enum object object)
 {
 	struct handle_shard *shard = shard_of(handles, key);

@@ -27,9 +27,12 @@ struct handle {
 	uint32_t owner;	 /* group of the context that it dies with; 0 = none */
 	uint8_t object;
 	uint8_t device;
-	int8_t qp_type; /* these three: QP_NONE unless it is a QP */
+	int8_t qp_level; /* these five: QP_NONE unless it is a QP; class and level also unless a */
+	int8_t qp_extended; /* class of the tenant was put in. The four below are set by one store. */
+	int8_t qp_type;
 	int8_t qp_state;
 	int8_t qp_port;
+	int8_t qp_class;
 	struct cost cost; /* what is charged for it now */
 };
 
@@ -67,6 +70,10 @@ bool handles_take_any(struct handles *handles, handle_match *match, const void *
 
 /* Whether one matches. */
 bool handles_have(struct handles *handles, handle_match *match, const void *closure);
+
+/* Calls for each, with its shard locked. */
+void handles_visit(struct handles *handles,
+		   void (*call)(const struct handle *handle, void *closure), void *closure);
 
 /* The handle in place, with its shard locked until handles_release; NULL, unlocked. */
 struct handle *handles_hold(struct handles *handles, const void *key, enum object object);

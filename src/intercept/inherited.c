@@ -91,7 +91,7 @@ bool inherited_refund_pending(struct library *library)
 		return false;
 	__atomic_store_n(&library->has_pending_refund, false, __ATOMIC_RELAXED);
 	for (unsigned device = 0; device < DEVICES_MAX; device++)
-		for (int kind = 0; kind < KIND_COUNT; kind++) {
+		for (int kind = 0; kind < KINDS_COUNTED; kind++) {
 			struct cost cost = {
 				1,
 				{ (uint8_t)kind },

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/cycles.h"
 #include "base/signals.h"
 #include "intercept/elf.h"
 #include "intercept/inherited.h"
@@ -99,6 +100,37 @@ static bool limits_are_set(const struct ledger_limits *limits)
 	return limits->devices != 0;
 }
 
+/* The buckets of the environment's rates are full at the beginning. */
+static void library_fill_buckets(struct library *library)
+{
+	for (unsigned class = 0; class < RATE_CLASSES; class ++) {
+		const struct rate *rate = &library->config.rates.rate[class];
+		struct bucket_flow *flow = &library->rates.flow[class];
+
+		if (!rate->per_second)
+			continue;
+		*flow = (struct bucket_flow){ clock_now_ns(), rate->burst * RATE_PART, 0,
+					      rate->per_second * RATE_PART, rate->burst * RATE_PART };
+		log_write(&library->log, LOG_INFO, "rate of this process: %s=%u/s burst %u",
+			  rate_rows[class].name, rate->per_second, rate->burst);
+	}
+}
+
+/* Which word verbs look at from now on. */
+static void library_choose_word(struct library *library)
+{
+	static const uint32_t never_quiet;
+	const uint32_t *word = &library->phase;
+
+	/* The log's level is known for good: with this one every call leaves a line. */
+	if (library->config.rates.any || library->paces.on || log_wants(&library->log, LOG_DEBUG))
+		word = &never_quiet;
+	else if (library->ledger.rate_leases)
+		word = &library->ledger.rate_leases->quiet;
+	__atomic_store_n(&library->word_distance, (uintptr_t)word - (uintptr_t)&library->phase,
+			 __ATOMIC_RELEASE);
+}
+
 static enum phase library_join(struct library *library)
 {
 	const struct config *config = &library->config;
@@ -122,8 +154,11 @@ static enum phase library_join(struct library *library)
 		result == LEDGER_LATER		       ? PHASE_WAITING :
 		config->fail_closed		       ? PHASE_CLOSED :
 							 PHASE_OFF;
-	if (phase == PHASE_ACTIVE)
+	if (phase == PHASE_ACTIVE) {
 		library_report_limits(library, result == LEDGER_ALONE);
+		library_fill_buckets(library);
+		pace_follow(library);
+	}
 	if (result == 0)
 		return phase;
 	snprintf(text, sizeof(text), "%s; %s", problem,
@@ -161,6 +196,17 @@ static enum phase library_begin(struct library *library)
 	return library_join(library);
 }
 
+struct library *library_follow(void)
+{
+	int saved = errno;
+
+	pace_follow(&library_state);
+	if (library_state.paces.on) /* and for good */
+		library_choose_word(&library_state);
+	errno = saved;
+	return &library_state;
+}
+
 /* In stack.S. */
 __attribute__((visibility("hidden"))) void stack_call(void (*function)(void *), void *argument,
 						      void *top);
@@ -176,9 +222,13 @@ struct attempt {
 static void attempt_run(void *argument)
 {
 	struct attempt *attempt = argument;
+	struct cycles_mark begun = cycles_mark(), done;
 
 	attempt->to = attempt->from == PHASE_NEW ? library_begin(attempt->library) :
 						   library_join(attempt->library);
+	/* To join takes long enough to tell how fast the counter of cycles runs. */
+	done = cycles_mark();
+	attempt->library->cycles_scale = cycles_scale(&begun, &done);
 }
 
 static void attempt_run_aside(struct attempt *attempt)
@@ -215,6 +265,8 @@ static uint32_t library_start_or_join(struct library *library)
 	signals_hold(&signals);
 	attempt_run_aside(&attempt);
 	__atomic_store_n(&library->phase, attempt.to, __ATOMIC_RELEASE);
+	if (attempt.to == PHASE_ACTIVE)
+		library_choose_word(library);
 	signals_let_go(&signals);
 	pthread_setcancelstate(cancellable, NULL);
 	return attempt.to;
@@ -235,6 +287,8 @@ struct library *library_start(void)
 				"this process is not counted and not limited");
 		return NULL;
 	}
+	if (library_phase() == PHASE_ACTIVE)
+		return library_is_behind() ? library_follow() : library;
 	phase = library_start_or_join(library);
 	while (phase == PHASE_STARTING) {
 		sched_yield();

@@ -26,15 +26,54 @@ static bool refusal_may_be_shown(struct library *library, uint64_t *ret_unshown)
 	return true;
 }
 
+/* To the log, and to standard error unless the log is there or nobody wants to read it. */
+static void refusal_write(struct library *library, const char *line)
+{
+	log_write(&library->log, LOG_INFO, "%s", line);
+	if (!library->config.quiet &&
+	    !(library->log.to_stderr && log_wants(&library->log, LOG_INFO)))
+		log_stderr("rdma_intercept: %s", line);
+}
+
+void refusal_report_rate(struct library *library, const char *verb, enum rate_class class,
+			 enum rate_owner owner, const struct rate *rate, bool tolerated)
+{
+	char line[320], value[RATE_TEXT];
+	uint64_t unshown;
+
+	if (!verb || !refusal_may_be_shown(library, &unshown))
+		return;
+	rate_print(rate, value);
+	snprintf(line, sizeof(line), "%s %s: tenant=%s above the rate of %s: %s, rate of the %s%s%.0llu%s",
+		 tolerated ? "over limit, allowed:" : "refused", verb,
+		 ledger_tenant(&library->ledger), rate_rows[class].name, value,
+		 rate_owner_names[owner], unshown ? " (and " : "", (unsigned long long)unshown,
+		 unshown ? " more not shown)" : "");
+	refusal_write(library, line);
+}
+
+/* As the settings are at this moment: they may have changed since the refusal. */
+static void refusal_forbidden_text(const struct library *library, char ret_text[REFUSAL_TEXT])
+{
+	struct tenant_settings settings = settings_none;
+
+	settings_read(ledger_settings(&library->ledger), &settings);
+	snprintf(ret_text, REFUSAL_TEXT, "not among the devices of the tenant%s%.100s",
+		 settings.devices[0] ? ": " : "", settings.devices);
+}
+
 void refusal_report(struct library *library, const char *verb, unsigned device,
 			   const struct ledger_refusal *refusal)
 {
 	uint64_t number = __atomic_add_fetch(&library->refusals, 1, __ATOMIC_RELAXED), unshown;
-	char why[REFUSAL_TEXT], event[48] = "", line[480];
+	unsigned on_port = kind_port(refusal->kind);
+	char why[REFUSAL_TEXT], event[48] = "", port[16] = "", line[480];
 
 	if (!refusal_may_be_shown(library, &unshown))
 		return;
-	if (refusal->unanswered && refusal->obstacle)
+	if (refusal->forbidden)
+		refusal_forbidden_text(library, why);
+	else if (refusal->unanswered && refusal->obstacle)
 		snprintf(why, sizeof(why),
 			 "%s used %llu, wanted %llu more, and the collector cannot be asked: %s",
 			 kind_rows[refusal->kind].name, (unsigned long long)refusal->used, (unsigned long long)refusal->wanted,
@@ -48,10 +87,13 @@ void refusal_report(struct library *library, const char *verb, unsigned device,
 					     "does not answer");
 	else
 		refusal_text(&(struct refusal_words){ .kind = kind_rows[refusal->kind].name,
-						      .scope = scope_names[refusal->scope],
+						      .scope = (on_port ? scope_port_names :
+								   scope_names)[refusal->scope],
 						      .used = refusal->used,
 						      .limit = refusal->limit,
 						      .wanted = refusal->wanted,
+						      .configured = refusal->configured,
+						      .share = scope_has_shares(refusal->scope),
 						      /* Without a collector all are. */
 						      .own = refusal->own && ledger_transport(&library->ledger) !=
 										TRANSPORT_EMBEDDED },
@@ -59,13 +101,12 @@ void refusal_report(struct library *library, const char *verb, unsigned device,
 	if (!refusal->unanswered) /* of which nobody could tell more */
 		snprintf(event, sizeof(event), ", event %d-%llu", (int)getpid(),
 			 (unsigned long long)(refusal->event ? refusal->event : number));
-	snprintf(line, sizeof(line), "%s %s: tenant=%s device=%s %s%s%s%.0llu%s",
+	if (on_port)
+		snprintf(port, sizeof(port), "/%u", on_port);
+	snprintf(line, sizeof(line), "%s %s: tenant=%s device=%s%s %s%s%s%.0llu%s",
 		 refusal->verdict != VERDICT_REFUSED ? "over limit, allowed:" : "refused", verb,
 		 ledger_tenant(&library->ledger), ledger_device_name(&library->ledger, device),
-		 why, event, unshown ? " (and " : "",
+		 port, why, event, unshown ? " (and " : "",
 		 (unsigned long long)unshown, unshown ? " more not shown)" : "");
-	log_write(&library->log, LOG_INFO, "%s", line);
-	if (!library->config.quiet &&
-	    !(library->log.to_stderr && log_wants(&library->log, LOG_INFO)))
-		log_stderr("rdma_intercept: %s", line);
+	refusal_write(library, line);
 }

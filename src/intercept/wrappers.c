@@ -5,6 +5,8 @@
  */
 #include <errno.h>
 
+#include "intercept/calls.h"
+#include "intercept/classes.h"
 #include "intercept/contexts.h"
 #include "intercept/costs.h"
 #include "intercept/gate.h"
@@ -13,7 +15,8 @@
 /* What only a QP has besides its cost. */
 #define NOTE_qp(creation, object)                                                                  \
 	(creation).handle.qp_type = qp_type_of((object)->qp_type);                                 \
-	(creation).handle.qp_state = QP_RESET;
+	(creation).handle.qp_state = QP_RESET;                                                     \
+	(creation).handle.qp_extended = QP_ATTRIBUTES_EXTENDED(attr);
 #define NOTE_pd(creation, object)
 #define NOTE_mr(creation, object)
 #define NOTE_mw(creation, object)
@@ -42,14 +45,19 @@
 #define COMMIT_SAME return creation_commit(&creation, object);
 #define COMMIT_AT(taken)                                                                           \
 	{                                                                                          \
-		struct cost now = taken;                                                           \
+		struct cost now;                                                                   \
                                                                                                    \
-		return creation_commit_at(&creation, object, &now);                                \
+		if (__builtin_expect(creation_costs(&creation, taken), 1))                         \
+			return creation_commit(&creation, object);                                 \
+		now = taken;                                                                       \
+		return creation_adjust(&creation, object, &now);                                   \
 	}
 
 /* Without an object nothing was created. */
-#define CREATE_REAL(arguments)                                                                     \
+#define CREATE_REAL(noun, arguments)                                                               \
+	begun = cycles_now();                                                                      \
 	object = real arguments;                                                                   \
+	call_count(creation.library, call_class_of_making(OBJECT_##noun), begun, !object);         \
 	if (!object) {                                                                             \
 		creation_abort(&creation);                                                         \
 		return NULL;                                                                       \
@@ -58,6 +66,7 @@
 /* `real` is the real function: an exported verb's, or an operation's as the provider set it. */
 #define CREATE_BODY(noun, verb, type, arguments, context, cost_, settled)                          \
 	struct creation creation;                                                                  \
+	uint64_t begun;                                                                            \
 	type *object;                                                                              \
                                                                                                    \
 	if (!real)                                                                                 \
@@ -67,7 +76,7 @@
 	creation.handle.cost = cost_;                                                              \
 	if (!creation_begin(&creation, #verb, OBJECT_##noun, context))                             \
 		return NULL;                                                                       \
-	CREATE_REAL(arguments)                                                                     \
+	CREATE_REAL(noun, arguments)                                                               \
 	NOTE_##noun(creation, object) COMMIT(settled)
 
 #define CHILD(lib, node, verb, noun, type, parameters, arguments, parent, pointer, when, cost_)    \
@@ -76,6 +85,7 @@
 		__typeof__(real_verbs.verb) real = REAL(verb);                                     \
 		struct handle above;                                                               \
 		struct creation creation;                                                          \
+		uint64_t begun;                                                                    \
 		type *object;                                                                      \
 		bool known;                                                                        \
                                                                                                    \
@@ -91,7 +101,7 @@
 		creation.handle.cost = cost_;                                                      \
 		if (!creation_begin_under(&creation, #verb, OBJECT_##noun, known ? &above : NULL)) \
 			return NULL;                                                               \
-		CREATE_REAL(arguments)                                                             \
+		CREATE_REAL(noun, arguments)                                                       \
 		NOTE_##noun(creation, object) return creation_commit(&creation, object);           \
 	}
 
@@ -101,7 +111,7 @@
 	if (!real)                                                                                 \
 		return EOPNOTSUPP;                                                                 \
 	release_begin(&release, OBJECT_##noun, object);                                            \
-	return release_end(&release, real(object));
+	return release_end(&release, OBJECT_##noun, real(object));
 
 #define CREATE(library, node, verb, noun, type, parameters, arguments, context, cost, settled)     \
 	type *wrap_##verb parameters                                                               \

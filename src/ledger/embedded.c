@@ -26,7 +26,7 @@ void deferred_charge_all(struct ledger *ledger)
 {
 	__atomic_fetch_and(&ledger->embedded.unusual, ~(uint32_t)LEDGER_DEFERRED, __ATOMIC_ACQUIRE);
 	for (unsigned device = 0; device < DEVICES_MAX; device++)
-		for (int kind = 0; kind < KIND_COUNT; kind++) {
+		for (int kind = 0; kind < KINDS_COUNTED; kind++) {
 			uint64_t amount = __atomic_exchange_n(
 				&ledger->embedded.deferred[device][kind], 0, __ATOMIC_RELAXED);
 
@@ -269,7 +269,7 @@ static void embedded_close(struct ledger *ledger)
 
 	if (embedded_lock(ledger) < 0)
 		return;
-	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+	for (unsigned kind = 0; kind < KINDS_COUNTED; kind++) {
 		for (unsigned device = 0; device < DEVICES_MAX; device++)
 			if (ledger->embedded.slot->devices >> device & 1)
 				sums_notice(ledger->embedded.header, ledger->embedded.slot, device,

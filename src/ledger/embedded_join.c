@@ -30,11 +30,16 @@ static void requested_limit_set_host(struct ledger *ledger, int kind)
 static void requested_limit_report(const struct ledger *ledger, const char *scope, int kind,
 				   uint64_t requested, uint64_t stands)
 {
+	unsigned on_port = kind_port((unsigned)kind);
+	char port[16] = "";
+
+	if (on_port)
+		snprintf(port, sizeof(port), "/%u", on_port);
 	if (requested != UNLIMITED && requested != stands)
 		log_write(ledger->log, LOG_WARN,
-			  "%s limit %s=%llu is set already by an earlier process; "
+			  "%s%s limit %s=%llu is set already by an earlier process; "
 			  "it stays, and %llu is not used",
-			  scope, kind_rows[kind].name, (unsigned long long)stands,
+			  scope, port, kind_rows[kind].name, (unsigned long long)stands,
 			  (unsigned long long)requested);
 }
 
@@ -58,14 +63,14 @@ static int requested_limits_set(struct ledger *ledger)
 	result = embedded_lock(ledger);
 	if (result < 0)
 		return result;
-	for (int kind = 0; kind < KIND_COUNT; kind++) {
+	for (int kind = 0; kind < KINDS_COUNTED; kind++) {
 		requested_limit_set_host(ledger, kind);
 		for (unsigned i = 0; i < limits->devices; i++)
 			if (rows[i] && rows[i]->limit[kind] == UNLIMITED)
 				STORE(rows[i]->limit[kind], limits->device[i].limit[kind]);
 	}
 	embedded_unlock(ledger);
-	for (int kind = 0; kind < KIND_COUNT; kind++) {
+	for (int kind = 0; kind < KINDS_COUNTED; kind++) {
 		if (!(limits->host_defaults >> kind & 1))
 			requested_limit_report(ledger, "host", kind, limits->host[kind],
 					       LOAD(ledger->embedded.header->limit[kind]));
@@ -96,7 +101,7 @@ static int embedded_join(struct ledger *ledger, int fd, const struct identity *s
 	if (result < 0)
 		return result;
 	result = seat_take(ledger, fd);
-	for (unsigned kind = 0; kind < KIND_COUNT; kind++) /* who looks now sees exact sums */
+	for (unsigned kind = 0; kind < KINDS_COUNTED; kind++) /* who looks now sees exact sums */
 		sums_notice_all(ledger->embedded.header, kind);
 	embedded_unlock(ledger);
 	return result;

@@ -132,11 +132,13 @@ void grow_reply_describe(const struct ledger *ledger, const struct proto_grow_re
 	*ret = (struct ledger_refusal){
 		.verdict = verdict,
 		.scope = reply->scope < SCOPES ? reply->scope : SCOPE_HOST,
-		.kind = reply->kind < KIND_COUNT ? reply->kind : 0,
+		.kind = reply->kind < KINDS_COUNTED ? reply->kind : 0,
 		.used = reply->used,
 		.wanted = reply->wanted,
 		.limit = reply->limit,
+		.configured = reply->configured,
 		.own = reply->own != 0,
+		.forbidden = reply->forbidden != 0,
 		.event = reply->event,
 	};
 }

@@ -23,7 +23,7 @@
 #define LAYOUT_MAGIC 0x6c616d6472746e69u /* "intrdmal" */
 
 enum {
-	LAYOUT_VERSION = 1,
+	LAYOUT_VERSION = 3,
 	LAYOUT_SEATS = 1024,
 	LAYOUT_PAGE = 4096,
 };
@@ -43,8 +43,8 @@ struct layout_signature {
 
 struct layout_device {
 	char name[NAME_SIZE]; /* locked, once; "" = free; 0 is the nameless device */
-	uint64_t limit[KIND_COUNT];    /* locked, once, by the first process that sets it */
-	uint64_t used[KIND_COUNT];     /* locked; sum over the slots */
+	uint64_t limit[KINDS_COUNTED];    /* locked, once, by the first process that sets it */
+	uint64_t used[KINDS_COUNTED];     /* locked; sum over the slots */
 };
 
 enum seat_state { SEAT_FREE, SEAT_TAKEN };
@@ -65,8 +65,8 @@ struct layout_header {
 	uint64_t reaped;     /* locked; seats given back for the dead */
 	uint64_t defaults;   /* locked; bit k: limit[k] is a default that no process requested */
 	uint32_t seats_high; /* locked; seats ever taken, only grows */
-	_Alignas(64) uint64_t limit[KIND_COUNT]; /* locked, by the first that names one */
-	uint64_t used[KIND_COUNT];		 /* locked; sum over the slots */
+	_Alignas(64) uint64_t limit[KINDS_COUNTED]; /* locked, by the first that names one */
+	uint64_t used[KINDS_COUNTED];		 /* locked; sum over the slots */
 	_Alignas(64) struct layout_device device[DEVICES_MAX];
 	_Alignas(64) struct layout_seat seat[LAYOUT_SEATS];
 };
@@ -79,15 +79,15 @@ struct layout_header {
  * high by returned - noticed, never too low.
  */
 struct layout_slot_device {
-	uint64_t charged[KIND_COUNT]; /* the owner, locked */
-	uint64_t returned[KIND_COUNT]; /* the owner's threads, atomically (release), without the
+	uint64_t charged[KINDS_COUNTED]; /* the owner, locked */
+	uint64_t returned[KINDS_COUNTED]; /* the owner's threads, atomically (release), without the
 					  lock; only grows */
-	uint64_t noticed[KIND_COUNT]; /* locked; how much of returned has left the sums */
+	uint64_t noticed[KINDS_COUNTED]; /* locked; how much of returned has left the sums */
 	struct gauges gauges;	      /* without the lock */
 };
 
 struct layout_slot {
-	uint64_t used[KIND_COUNT]; /* locked; sum of charged - noticed over the devices */
+	uint64_t used[KINDS_COUNTED]; /* locked; sum of charged - noticed over the devices */
 	struct tallies tallies;	   /* without the lock */
 	uint64_t devices;	   /* the owner, locked; bit d: device[d] may be used */
 	struct layout_slot_device device[DEVICES_MAX];
@@ -101,7 +101,7 @@ _Static_assert(sizeof(struct layout_signature) == 48, "a signature is compared a
 _Static_assert(sizeof(struct layout_seat) == 32, "two seats per cache line");
 _Static_assert(sizeof(struct layout_slot) % LAYOUT_PAGE == 0, "a slot is allocated by pages");
 _Static_assert(DEVICES_MAX <= 64, "devices are bits of a word");
-_Static_assert(KIND_COUNT <= 64, "kinds are bits of a word");
+_Static_assert(KINDS_COUNTED <= 64, "kinds are bits of a word");
 
 static inline off_t layout_slot_offset(unsigned seat)
 {

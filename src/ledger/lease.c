@@ -19,7 +19,7 @@ enum {
 	PAGE = 4096,
 };
 
-const uint64_t lease_no_cap[KIND_COUNT];
+const uint64_t lease_no_cap[KINDS_COUNTED];
 
 /*
  * Adds one amount if it stays inside the cap. The second look is what makes it safe:

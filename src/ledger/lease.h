@@ -22,7 +22,7 @@ enum {
 /* ---- lease.c */
 
 /* The caps of a device on which there is no lease yet. */
-extern const uint64_t lease_no_cap[KIND_COUNT];
+extern const uint64_t lease_no_cap[KINDS_COUNTED];
 
 extern const struct ledger_backing lease_backing, socket_backing;
 

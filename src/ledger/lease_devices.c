@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The names of the devices on which a process with a collector has counts; see lease.h. */
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "ledger/lease.h"
@@ -14,7 +15,7 @@ void lease_device_limits(const struct ledger *ledger, unsigned device, uint64_t 
 {
 	const struct ledger_limits *limits = ledger->limits;
 
-	for (int kind = 0; kind < KIND_COUNT; kind++)
+	for (int kind = 0; kind < KINDS_COUNTED; kind++)
 		ret_limit[kind] = UNLIMITED;
 	for (unsigned i = 0; i < limits->devices; i++)
 		if (!strcmp(limits->device[i].name, lease_device_names[device]))
@@ -40,6 +41,14 @@ int lease_device(struct ledger *ledger, const char *name)
 const char *lease_device_name(const struct ledger *ledger, unsigned device)
 {
 	return lease_device_names[device];
+}
+
+const struct lease_share *lease_share(const struct ledger *ledger, unsigned device)
+{
+	const uint64_t *cap = __atomic_load_n(&ledger->lease.cap[device], __ATOMIC_ACQUIRE);
+	const char *row = (const char *)cap - offsetof(struct lease_row, cap);
+
+	return cap == lease_no_cap ? NULL : &((const struct lease_row *)(const void *)row)->share;
 }
 
 unsigned lease_devices(void)

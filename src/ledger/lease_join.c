@@ -194,8 +194,13 @@ static int join_collector(struct ledger *ledger, const struct ledger_options *op
 		lease->cap[device] = lease_no_cap;
 	ledger->backing = shared ? &lease_backing : &socket_backing;
 	ledger->tallies = &lease->usage->tallies;
+	if (shared) {
+		ledger->rate_leases = &lease->usage->rate_leases;
+		ledger->rate_uses = &lease->usage->rate_uses;
+	}
 	ledger->gauges = (char *)&lease->usage->row[0].gauges;
 	ledger->gauges_stride = sizeof(lease->usage->row[0]);
+	ledger->classes = lease->usage->classes;
 	return 0;
 }
 

@@ -5,7 +5,8 @@
  * process, so that nothing needs a lock and a death at any instruction leaves
  * nothing to repair:
  *
- *   usage page   a memfd per process: how much is used. Written by the process.
+ *   usage page   a memfd per process: how much is used. Written by the process; only the rates
+ *                that are leased to it (terms/rates.h) are written by the collector.
  *   lease table  a file per tenant: how much may be used. Written by the collector,
  *                mapped read-only by the tenant's processes.
  *
@@ -17,10 +18,12 @@
 #ifndef LEDGER_LEASELAYOUT_H
 #define LEDGER_LEASELAYOUT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "terms/kinds.h"
 #include "ledger/ledger.h"
+#include "terms/rates.h"
 #include "terms/settings.h"
 #include "terms/tallies.h"
 
@@ -28,7 +31,8 @@
 #define LEASES_MAGIC 0x7365736165616d64u /* "dmaeases" */
 
 enum {
-	LEASE_VERSION = 3,
+	LEASE_VERSION = 5,
+	USAGE_ALLOCATED = 8192, /* bytes of a usage page that have memory from the beginning */
 	LEASES_MAX = 16384, /* rows of a table */
 };
 
@@ -41,22 +45,33 @@ struct lease_signature {
 };
 
 struct usage_row {
-	uint64_t used[KIND_COUNT]; /* the process's threads, by seq_cst operations */
+	uint64_t used[KINDS_COUNTED]; /* the process's threads, by seq_cst operations */
 	struct gauges gauges;
 };
 
 /* A row per device; the first device is the nameless one. What follows the first
- * page has memory only where a process uses that many devices. */
+ * USAGE_ALLOCATED bytes has memory only where a process uses that many devices. */
 struct usage_page {
 	struct lease_signature signature;
 	uint64_t question; /* the process: number of its question from before it is asked until
 			      what was given is taken, by seq_cst operations; 0 = none */
 	struct tallies tallies;
+	struct rate_uses rate_uses;	/* the process's threads */
+	struct rate_leases rate_leases; /* the collector: the one thing on the page that it writes */
 	struct usage_row row[DEVICES_MAX];
+	struct class_gauges classes[DEVICES_MAX]; /* like the row's gauges */
+};
+
+/* What of its tenant's paces a lease has, so much a second; 0: the collector has not said. */
+struct lease_share {
+	uint64_t bytes;	     /* the collector */
+	uint64_t operations; /* likewise */
+	uint64_t floor;	     /* likewise: bytes, where the device is held */
 };
 
 struct lease_row {
-	_Alignas(64) uint64_t cap[KIND_COUNT]; /* the collector; 0 = ask for everything */
+	_Alignas(64) uint64_t cap[KINDS_COUNTED]; /* the collector; 0 = ask for everything */
+	struct lease_share share;
 };
 
 struct lease_table {
@@ -67,6 +82,8 @@ struct lease_table {
 };
 
 _Static_assert(sizeof(struct lease_signature) == 24, "no padding in what is compared");
+_Static_assert(offsetof(struct usage_page, row[1]) <= USAGE_ALLOCATED,
+	       "what the collector writes, and every process, has memory from the beginning");
 _Static_assert(sizeof(struct lease_row) % 64 == 0, "no two leases in one cache line");
 
 #endif

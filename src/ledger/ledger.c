@@ -16,7 +16,7 @@
 void ledger_limits_clear(struct ledger_limits *limits)
 {
 	memset(limits, 0, sizeof(*limits));
-	for (int kind = 0; kind < KIND_COUNT; kind++)
+	for (int kind = 0; kind < KINDS_COUNTED; kind++)
 		limits->process[kind] = limits->host[kind] = UNLIMITED;
 }
 
@@ -34,7 +34,7 @@ struct ledger_device_limits *ledger_limits_device(struct ledger_limits *limits, 
 		return NULL;
 	limits->devices++;
 	memcpy(row->name, name, length);
-	for (int kind = 0; kind < KIND_COUNT; kind++)
+	for (int kind = 0; kind < KINDS_COUNTED; kind++)
 		row->limit[kind] = UNLIMITED;
 	return row;
 }
@@ -178,6 +178,11 @@ static enum verdict ledger_verdict(const struct ledger *ledger, enum limit_owner
 	return verdict_at_limit(owner, ledger_mode(ledger), ledger->own_mode);
 }
 
+bool ledger_enforces(const struct ledger *ledger)
+{
+	return ledger_verdict(ledger, LIMIT_OF_POLICY) == VERDICT_REFUSED;
+}
+
 /*
  * Charges by force what no collector has decided on, if the modes tolerate it. A collector finds
  * the charge on our page when it is back. But if the mode has changed since we looked, it may have
@@ -289,6 +294,20 @@ void ledger_qp_moves(struct ledger *ledger, unsigned device, int from_state, int
 	gauge_down(row->qp_port, from_port);
 }
 
+void ledger_qp_class_moves(struct ledger *ledger, unsigned device, int from_class, int to_class,
+			   int from_level, int to_level)
+{
+	struct class_gauges *row;
+
+	if (!ledger->classes)
+		return;
+	row = &ledger->classes[device];
+	gauge_up(row->traffic_class, to_class);
+	gauge_down(row->traffic_class, from_class);
+	gauge_up(row->service_level, to_level);
+	gauge_down(row->service_level, from_level);
+}
+
 void ledger_count(struct ledger *ledger, enum tally_counter counter, uint64_t amount)
 {
 	__atomic_fetch_add(&ledger->tallies->counter[counter], amount, __ATOMIC_RELAXED);
@@ -311,11 +330,29 @@ void ledger_count_cm_event(struct ledger *ledger, unsigned event)
 	__atomic_fetch_add(&ledger->tallies->cm_event[event], 1, __ATOMIC_RELAXED);
 }
 
+void ledger_count_rate(struct ledger *ledger, enum rate_tally tally, enum rate_class class,
+		       uint64_t amount)
+{
+	__atomic_fetch_add(&ledger->tallies->rate[tally][class], amount, __ATOMIC_RELAXED);
+}
+
 void ledger_count_refused(struct ledger *ledger, enum kind kind, bool tolerated)
 {
 	uint64_t *row = tolerated ? ledger->tallies->tolerated : ledger->tallies->refused;
 
-	__atomic_fetch_add(&row[kind], 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&row[kind_plain(kind)], 1, __ATOMIC_RELAXED);
+}
+
+struct posted *ledger_posted(struct ledger *ledger, unsigned device)
+{
+	return &gauges_of(ledger, device)->posted;
+}
+
+const struct lease_share *ledger_share(const struct ledger *ledger, unsigned device)
+{
+	const struct ledger_backing *backing = ledger->backing;
+
+	return backing->transport == TRANSPORT_LEASE ? lease_share(ledger, device) : NULL;
 }
 
 uint64_t ledger_used(struct ledger *ledger, enum kind kind)

@@ -37,14 +37,14 @@ enum {
 };
 
 struct ledger_limits {
-	uint64_t process[KIND_COUNT];
-	uint64_t host[KIND_COUNT];
+	uint64_t process[KINDS_COUNTED];
+	uint64_t host[KINDS_COUNTED];
 	uint64_t process_defaults; /* bit k: process[k] is a default that nobody named */
 	uint64_t host_defaults;	   /* likewise for host[k] */
 	unsigned devices;
 	struct ledger_device_limits {
 		char name[NAME_SIZE];
-		uint64_t limit[KIND_COUNT];
+		uint64_t limit[KINDS_COUNTED];
 	} device[DEVICES_MAX];
 };
 
@@ -61,11 +61,13 @@ struct ledger_refusal {
 	uint64_t used;
 	uint64_t wanted;
 	uint64_t limit;
+	uint64_t configured; /* by the policy, if that is more than the limit; otherwise 0 */
 	enum verdict verdict;	/* on the charge */
 	bool unanswered;	/* no collector says which limit it is, */
 	bool unregistered;	/* or it answers, but knows nothing of us, */
 	bool no_lease;	/* or has no lease left for us */
 	const char *obstacle; /* likewise: why it could not be asked at all; NULL: it was */
+	bool forbidden;	/* the tenant's policy does not allow it the device */
 	bool own;	/* a limit of the process's own environment, not of its tenant's policy */
 	uint64_t event; /* the collector's number for this refusal; 0 without a collector */
 };
@@ -86,6 +88,7 @@ struct ledger_options {
 struct ledger_backing;
 struct layout_header;
 struct layout_slot;
+struct lease_share;
 struct lease_table;
 struct usage_page;
 struct tallies;
@@ -98,7 +101,7 @@ struct ledger_embedded {
 	pid_t pid; /* these three say who we are (identity.h) */
 	uint64_t start, view;
 	uint32_t unusual; /* LEDGER_DEFERRED, LEDGER_LEFT; 0 on the common path */
-	uint64_t deferred[DEVICES_MAX][KIND_COUNT]; /* charges that could not be written */
+	uint64_t deferred[DEVICES_MAX][KINDS_COUNTED]; /* charges that could not be written */
 };
 
 /* Of lease.h. */
@@ -130,8 +133,11 @@ struct ledger {
 	const struct log *log;
 	struct tallies *tallies;
 	const struct tenant_settings *settings;
+	const struct rate_leases *rate_leases; /* NULL: no collector leases rates to this process */
+	struct rate_uses *rate_uses;	       /* likewise */
 	char *gauges; /* of the first device; a stride further those of the next */
 	size_t gauges_stride;
+	struct class_gauges *classes; /* by device; NULL without a collector */
 	union {
 		struct ledger_embedded embedded;
 		struct ledger_lease lease;
@@ -186,6 +192,8 @@ const char *ledger_device_name(const struct ledger *ledger, unsigned device);
  * those who read; what becomes of a charge, ledger_charge says. */
 const char *ledger_tenant(const struct ledger *ledger);
 enum mode ledger_mode(const struct ledger *ledger);
+/* Whether what the tenant's policy forbids is refused. */
+bool ledger_enforces(const struct ledger *ledger);
 enum transport ledger_transport(const struct ledger *ledger);
 
 /* What the tenant's processes follow besides limits: to be read with settings_read. Without a
@@ -216,10 +224,21 @@ void ledger_qp_vanishes(struct ledger *ledger, unsigned device, int type, int st
 void ledger_qp_moves(struct ledger *ledger, unsigned device, int from_state, int to_state,
 		     int from_port, int to_port);
 
+/* The same by class; QP_NONE is none. */
+void ledger_qp_class_moves(struct ledger *ledger, unsigned device, int from_class, int to_class,
+			   int from_level, int to_level);
+
 void ledger_count(struct ledger *ledger, enum tally_counter counter, uint64_t amount);
 void ledger_count_max(struct ledger *ledger, enum tally_counter counter, uint64_t value);
 void ledger_count_cm_event(struct ledger *ledger, unsigned event);
 void ledger_count_refused(struct ledger *ledger, enum kind kind, bool tolerated);
+void ledger_count_rate(struct ledger *ledger, enum rate_tally tally, enum rate_class class,
+		       uint64_t amount);
+
+/* Where posts on a device are counted; and what of the tenant's paces this process has there, NULL
+ * while no collector has said. */
+struct posted *ledger_posted(struct ledger *ledger, unsigned device);
+const struct lease_share *ledger_share(const struct ledger *ledger, unsigned device);
 
 /* What this process holds in total. */
 uint64_t ledger_used(struct ledger *ledger, enum kind kind);

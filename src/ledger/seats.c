@@ -14,7 +14,7 @@ static void seat_release(struct layout_header *header, unsigned seat)
 	for (unsigned device = 0; device < DEVICES_MAX; device++) {
 		const struct layout_slot_device *row = &slot->device[device];
 
-		for (int kind = 0; kind < KIND_COUNT && slot->devices >> device & 1; kind++) {
+		for (int kind = 0; kind < KINDS_COUNTED && slot->devices >> device & 1; kind++) {
 			uint64_t summed = row->charged[kind] - row->noticed[kind];
 
 			assert(summed <= header->device[device].used[kind] &&

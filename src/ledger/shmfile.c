@@ -29,7 +29,7 @@ static struct layout_signature shmfile_signature(void)
 		.word_bits = 8 * sizeof(void *),
 		.seats = LAYOUT_SEATS,
 		.devices = DEVICES_MAX,
-		.kinds = KIND_COUNT,
+		.kinds = KINDS_COUNTED,
 		.slot_size = sizeof(struct layout_slot),
 		.kinds_signature = kinds_signature(),
 		.file_size = LAYOUT_FILE_SIZE,
@@ -56,7 +56,7 @@ static void header_init(struct layout_header *header)
 	pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
 	pthread_mutex_init(&header->lock, &attributes);
 	pthread_mutexattr_destroy(&attributes);
-	for (int kind = 0; kind < KIND_COUNT; kind++) {
+	for (int kind = 0; kind < KINDS_COUNTED; kind++) {
 		header->limit[kind] = UNLIMITED;
 		for (unsigned device = 0; device < DEVICES_MAX; device++)
 			header->device[device].limit[kind] = UNLIMITED;

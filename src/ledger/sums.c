@@ -9,7 +9,7 @@
 
 void sums_rebuild(struct layout_header *header)
 {
-	for (int kind = 0; kind < KIND_COUNT; kind++) {
+	for (int kind = 0; kind < KINDS_COUNTED; kind++) {
 		header->used[kind] = 0;
 		for (unsigned device = 0; device < DEVICES_MAX; device++)
 			header->device[device].used[kind] = 0;
@@ -23,7 +23,7 @@ void sums_rebuild(struct layout_header *header)
 		for (unsigned device = 0; device < DEVICES_MAX; device++) {
 			struct layout_slot_device *row = &slot->device[device];
 
-			for (int kind = 0; kind < KIND_COUNT && slot->devices >> device & 1;
+			for (int kind = 0; kind < KINDS_COUNTED && slot->devices >> device & 1;
 			     kind++) {
 				uint64_t returned = LOAD(row->returned[kind]);
 				uint64_t held = row->charged[kind] - returned;

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "output/form.h"
 #include "output/memory.h"
@@ -71,6 +72,19 @@ void page_sentence(struct page *page, const char *key, const char *format, ...)
 		page_json(page, key, form_json_text(sentence));
 	free(printable);
 	free(sentence);
+}
+
+void page_lines(struct page *page, const char *heading, const char *lines)
+{
+	if (!page_begin_text(page))
+		return;
+	puts(heading);
+	while (*lines) {
+		size_t length = strcspn(lines, "\n");
+
+		printf("  %.*s\n", (int)length, lines);
+		lines += length + (lines[length] == '\n');
+	}
 }
 
 void page_json_line(json_t *value)

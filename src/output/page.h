@@ -25,6 +25,9 @@ void page_record(struct page *page, const char *key, const struct column *column
 void page_sentence(struct page *page, const char *key, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* Lines under a heading, for people only. */
+void page_lines(struct page *page, const char *heading, const char *lines);
+
 /* A part that is for programs only; takes the reference. */
 void page_json(struct page *page, const char *key, json_t *value);
 

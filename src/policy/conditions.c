@@ -6,52 +6,25 @@
 #include "policy/conditions.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <inttypes.h>
-#include <pwd.h>
 #include <string.h>
 
+#include "policy/accounts.h"
 #include "policy/problem.h"
 
 #define DIGITS "0123456789"
 
 /* ---- names of users and groups */
 
-typedef int id_find(const char *name, uint32_t *ret_id);
-
-static int user_find(const char *name, uint32_t *ret_id)
+static int id_resolve(const struct policy_source *source, const char *what,
+		      enum policy_account which, const char *name, uint32_t *ret_id)
 {
-	const struct passwd *user;
-
-	errno = 0;
-	user = getpwnam(name);
-	if (!user)
-		return errno ? -errno : -ENOENT;
-	*ret_id = user->pw_uid;
-	return 0;
-}
-
-static int group_find(const char *name, uint32_t *ret_id)
-{
-	const struct group *group;
-
-	errno = 0;
-	group = getgrnam(name);
-	if (!group)
-		return errno ? -errno : -ENOENT;
-	*ret_id = group->gr_gid;
-	return 0;
-}
-
-static int id_resolve(const struct policy_source *source, const char *what, id_find *find,
-		      const char *name, uint32_t *ret_id)
-{
-	const char *who = find == user_find ? "user" : "group";
-	int result = find(name, ret_id);
+	const char *who = which == POLICY_USER ? "user" : "group";
+	int result = policy_account_number(which, name, ret_id);
 
 	if (result == 0)
 		return 0;
-	if (result == -ENOENT || result == -ESRCH)
+	if (result == -ENOENT)
 		return policy_fail(source, -EINVAL,
 				   "%s: unknown %s " POLICY_WORD ": expected a %s of this host",
 				   what, who, name, who);
@@ -62,7 +35,7 @@ static int id_resolve(const struct policy_source *source, const char *what, id_f
 int policy_group_resolve(const struct policy_source *source, const char *what, const char *name,
 			 uint32_t *ret_id)
 {
-	return id_resolve(source, what, group_find, name, ret_id);
+	return id_resolve(source, what, POLICY_GROUP, name, ret_id);
 }
 
 /* ---- ids: numbers, ranges, names */
@@ -91,7 +64,7 @@ static int id_range_parse(const char *text, struct policy_range *ret_range)
 }
 
 static int ids_parse(const struct policy_source *source, const struct policy_condition *condition,
-		     char *text, id_find *find, struct policy_ids *ids)
+		     char *text, enum policy_account which, struct policy_ids *ids)
 {
 	struct policy_range range = { 0, 0 };
 	char *entry;
@@ -110,7 +83,7 @@ static int ids_parse(const struct policy_source *source, const struct policy_con
 						   condition->name, entry,
 						   condition->type->expected);
 		} else {
-			result = id_resolve(source, condition->name, find, entry, &range.first);
+			result = id_resolve(source, condition->name, which, entry, &range.first);
 			if (result < 0)
 				return result;
 			range.last = range.first;
@@ -123,13 +96,13 @@ static int ids_parse(const struct policy_source *source, const struct policy_con
 static int users_parse(const struct policy_source *source, const struct policy_condition *condition,
 		       char *text, void *ret_field)
 {
-	return ids_parse(source, condition, text, user_find, ret_field);
+	return ids_parse(source, condition, text, POLICY_USER, ret_field);
 }
 
 static int groups_parse(const struct policy_source *source,
 			const struct policy_condition *condition, char *text, void *ret_field)
 {
-	return ids_parse(source, condition, text, group_find, ret_field);
+	return ids_parse(source, condition, text, POLICY_GROUP, ret_field);
 }
 
 static void ids_print(FILE *file, const void *field)

@@ -116,5 +116,6 @@ int policy_read(struct policy *policy, const char *path, char problem[PROBLEM_SI
 		return result;
 	snprintf(policy->file, sizeof(policy->file), "%s", path);
 	snprintf(directory, sizeof(directory), "%.*stenants.d", parent, path);
-	return directory_read(policy, directory, problem);
+	result = directory_read(policy, directory, problem);
+	return result < 0 ? result : policy_guarantees_check(policy, problem);
 }

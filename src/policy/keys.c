@@ -11,6 +11,7 @@
 #include "policy/problem.h"
 
 #define DEVICE "device."
+#define PORT "port."
 
 const struct policy_section policy_sections[POLICY_SECTIONS] = {
 	{ "collector", "[collector]", POLICY_IN_COLLECTOR, false },
@@ -85,7 +86,7 @@ static bool place_set(const struct policy_key *key, const void *structure, unsig
 		      struct policy_place *place)
 {
 	const struct policy_limits *limits;
-	unsigned row = number / KIND_COUNT;
+	unsigned row = number / KINDS_COUNTED;
 
 	if (key->type->shape != POLICY_PER_KIND)
 		return key->type->shape == POLICY_SINGLE && number == 0;
@@ -93,7 +94,7 @@ static bool place_set(const struct policy_key *key, const void *structure, unsig
 	if (row > limits->devices)
 		return false;
 	strcpy(place->device, row ? limits->device[row - 1].name : "");
-	place->kind = (enum kind)(number % KIND_COUNT);
+	place->kind = (enum kind)(number % KINDS_COUNTED);
 	return true;
 }
 
@@ -145,19 +146,28 @@ void policy_key_print(const struct policy_key *key, const struct policy_place *p
 		      char ret_name[POLICY_KEY_NAME])
 {
 	bool per_kind = key->type->shape == POLICY_PER_KIND, device = per_kind && place->device[0];
+	unsigned port = device ? kind_port(place->kind) : 0;
+	char number[16] = "";
 
-	snprintf(ret_name, POLICY_KEY_NAME, "%s%s%s%s%s", key->name, device ? DEVICE : "",
-		 device ? place->device : "", device ? "." : "",
+	if (port)
+		snprintf(number, sizeof(number), "/%u", port);
+	snprintf(ret_name, POLICY_KEY_NAME, "%s%s%s%s%s%s", key->name,
+		 port	? PORT :
+		 device ? DEVICE :
+			  "",
+		 device ? place->device : "", number, device ? "." : "",
 		 per_kind ? kind_rows[place->kind].name : "");
 }
 
 const char *policy_key_form(const struct policy_key *key, unsigned number,
 			    char ret_form[POLICY_KEY_NAME])
 {
-	static const char *const per_kind[] = { "KIND", DEVICE "NAME.KIND" };
+	static const char *const per_kind[] = { "KIND", DEVICE "NAME.KIND",
+						PORT "NAME/PORT.KIND" };
 	bool single = key->type->shape != POLICY_PER_KIND;
+	unsigned forms = single ? 1 : key->type->by_port ? 3 : 2;
 
-	if (number >= (single ? 1 : sizeof(per_kind) / sizeof(per_kind[0])))
+	if (number >= forms)
 		return NULL;
 	snprintf(ret_form, POLICY_KEY_NAME, "%s%s", key->name, single ? "" : per_kind[number]);
 	return ret_form;
@@ -168,6 +178,48 @@ static const char *kinds_list(char *text, size_t size)
 	text[0] = '\0';
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
 		policy_list_add(text, size, kind, KIND_COUNT, kind_rows[kind].name);
+	return text;
+}
+
+static const char *classes_list(char *text, size_t size)
+{
+	text[0] = '\0';
+	for (unsigned class = 0; class < RATE_CLASSES; class ++)
+		policy_list_add(text, size, class, RATE_CLASSES, rate_rows[class].name);
+	return text;
+}
+
+/* How much of the key's name all keys of its family have; 0: it is of none. */
+static size_t family_length(const struct policy_key *key)
+{
+	return key->type->family ? (size_t)(strrchr(key->name, '.') + 1 - key->name) : 0;
+}
+
+static bool family_has(const struct policy_key *key, const char *text)
+{
+	size_t length = family_length(key);
+
+	return length && !strncmp(key->name, text, length);
+}
+
+/* A form for all keys of a family: of the first one. */
+static const char *key_form_in_list(const struct policy_key *key, unsigned number,
+				    char ret_form[POLICY_KEY_NAME])
+{
+	if (!family_length(key))
+		return policy_key_form(key, number, ret_form);
+	if (number || (key > policy_keys && family_has(key, key[-1].name)))
+		return NULL;
+	snprintf(ret_form, POLICY_KEY_NAME, "%.*s%s", (int)family_length(key), key->name,
+		 key->type->family);
+	return ret_form;
+}
+
+static const char *port_kinds_list(char *text, size_t size)
+{
+	text[0] = '\0';
+	for (unsigned i = 0; i < PORT_KINDS; i++)
+		policy_list_add(text, size, i, PORT_KINDS, kind_rows[kinds_by_port[i]].name);
 	return text;
 }
 
@@ -185,7 +237,7 @@ static bool forms_list(const struct policy_section *section, char *text, size_t 
 			if (!(key->sections & section->bit))
 				continue;
 			per_kind |= key->type->shape == POLICY_PER_KIND;
-			for (unsigned i = 0; policy_key_form(key, i, form); i++) {
+			for (unsigned i = 0; key_form_in_list(key, i, form); i++) {
 				if (writing)
 					policy_list_add(text, size, number++, count, form);
 				else
@@ -198,12 +250,20 @@ static bool forms_list(const struct policy_section *section, char *text, size_t 
 static int key_fail(const struct policy_source *source, const struct policy_section *section,
 		    const char *text)
 {
-	char forms[256] = "", kinds[256] = "";
+	char forms[768] = "", kinds[256] = "";
 	bool per_kind = forms_list(section, forms, sizeof(forms));
 
 	return policy_fail(source, -EINVAL, POLICY_WORD ": unknown key in [%s]: expected %s%s%s",
 			   text, section->name, forms, per_kind ? "; KIND is " : "",
 			   per_kind ? kinds_list(kinds, sizeof(kinds)) : "");
+}
+
+static int class_fail(const struct policy_source *source, const char *text, const char *class)
+{
+	char classes[256];
+
+	return policy_fail(source, -EINVAL, "%.128s: unknown class " POLICY_WORD ": expected %s",
+			   text, class, classes_list(classes, sizeof(classes)));
 }
 
 /* The key of one value with this name, or the one with values for kinds whose name is the longest
@@ -226,8 +286,54 @@ static const struct policy_key *key_find(const struct policy_section *section, c
 	return found;
 }
 
-/* [device.NAME.]KIND behind the key's name. A kind has no dots, so that the name of a device may
- * have some. */
+static int place_device_parse(const struct policy_source *source, const char *text, const char *name,
+			      int length, struct policy_place *place)
+{
+	snprintf(place->device, sizeof(place->device), "%.*s", length, name);
+	return length < NAME_SIZE && policy_name_is_valid(place->device) ?
+		       0 :
+		       policy_fail(source, -EINVAL,
+				   POLICY_WORD
+				   ": invalid name of a device: expected " POLICY_NAME_EXPECTED,
+				   text);
+}
+
+/* NAME/PORT.KIND. The name of a device has no slash, and a number no dot. */
+static int place_parse_port(const struct policy_source *source, const char *text, const char *at,
+			    struct policy_place *ret_place)
+{
+	const char *slash = strchr(at, '/'), *dot = slash ? strchr(slash, '.') : NULL;
+	struct policy_place place = { .next = 0 };
+	uint64_t port = 0;
+	char kinds[64];
+	int kind, result;
+
+	if (!dot)
+		return policy_fail(source, -EINVAL,
+				   POLICY_WORD ": invalid key of a port: expected " PORT
+					       "NAME/PORT.KIND, such as " PORT "mlx5_0/1.qp",
+				   text);
+	result = place_device_parse(source, text, at, (int)(slash - at), &place);
+	if (result < 0)
+		return result;
+	size_parse(slash + 1, (size_t)(dot - slash - 1), 1, false, &port);
+	if (port < 1 || port > PORTS_COUNTED)
+		return policy_fail(source, -EINVAL,
+				   "%.128s: invalid port '%.*s': expected a number from 1 to %d",
+				   text, (int)(dot - slash - 1), slash + 1, PORTS_COUNTED);
+	kind = kind_find(dot + 1, strlen(dot + 1));
+	kind = kind < 0 ? kind : kind_on_port((enum kind)kind, (unsigned)port);
+	if (kind < 0)
+		return policy_fail(source, -EINVAL,
+				   "%.128s: invalid kind of a port " POLICY_WORD ": expected %s",
+				   text, dot + 1, port_kinds_list(kinds, sizeof(kinds)));
+	place.kind = (enum kind)kind;
+	*ret_place = place;
+	return 0;
+}
+
+/* [device.NAME.]KIND behind the key's name, or port.NAME/PORT.KIND. A kind has no dots, so that
+ * the name of a device may have some. */
 static int place_parse(const struct policy_source *source, const struct policy_section *section,
 		       const struct policy_key *key, const char *text,
 		       struct policy_place *ret_place)
@@ -235,20 +341,18 @@ static int place_parse(const struct policy_source *source, const struct policy_s
 	const char *at = text + strlen(key->name), *dot;
 	struct policy_place place = { .next = 0 };
 	char kinds[256];
-	int kind;
+	int kind, result;
 
+	if (key->type->by_port && !strncmp(at, PORT, strlen(PORT)))
+		return place_parse_port(source, text, at + strlen(PORT), ret_place);
 	if (!strncmp(at, DEVICE, strlen(DEVICE))) {
 		at += strlen(DEVICE);
 		dot = strrchr(at, '.');
 		if (!dot)
 			return key_fail(source, section, text);
-		snprintf(place.device, sizeof(place.device), "%.*s", (int)(dot - at), at);
-		if (dot - at >= NAME_SIZE || !policy_name_is_valid(place.device))
-			return policy_fail(
-				source, -EINVAL,
-				POLICY_WORD
-				": invalid name of a device: expected " POLICY_NAME_EXPECTED,
-				text);
+		result = place_device_parse(source, text, at, (int)(dot - at), &place);
+		if (result < 0)
+			return result;
 		at = dot + 1;
 	}
 	kind = kind_find(at, strlen(at));
@@ -271,6 +375,10 @@ int policy_key_parse(const struct policy_source *source, const struct policy_sec
 	struct policy_place place = { .next = 0 };
 	int result = key ? 0 : key_fail(source, section, text);
 
+	for (const struct policy_key *one = policy_keys; one < policy_keys + POLICY_KEYS; one++)
+		if (one != key && one->sections & section->bit && family_has(one, text) &&
+		    (!key || key->type != one->type))
+			return class_fail(source, text, text + family_length(one));
 	if (key && key->type->shape == POLICY_PER_KIND)
 		result = place_parse(source, section, key, text, &place);
 	if (result < 0)

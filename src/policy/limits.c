@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void amounts_unset(uint64_t amount[KIND_COUNT])
+static void amounts_unset(uint64_t amount[KINDS_COUNTED])
 {
-	for (int kind = 0; kind < KIND_COUNT; kind++)
+	for (int kind = 0; kind < KINDS_COUNTED; kind++)
 		amount[kind] = UNSET;
 }
 
-static bool amounts_are_unset(const uint64_t amount[KIND_COUNT])
+static bool amounts_are_unset(const uint64_t amount[KINDS_COUNTED])
 {
-	for (int kind = 0; kind < KIND_COUNT; kind++)
+	for (int kind = 0; kind < KINDS_COUNTED; kind++)
 		if (amount[kind] != UNSET)
 			return false;
 	return true;

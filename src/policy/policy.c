@@ -11,11 +11,13 @@
 #include <string.h>
 
 #include "policy/conditions.h"
+#include "policy/guarantees.h"
 #include "policy/keys.h"
 #include "policy/limits.h"
 #include "policy/when.h"
 
 const char *const policy_switch_names[SWITCH_UNSET] = { "off", "on" };
+const char *const policy_priority_names[PRIORITY_UNSET] = { "normal", "latency", "bulk" };
 
 static void tenant_init(struct policy_tenant *tenant, const char *name)
 {
@@ -112,6 +114,7 @@ void policy_free(struct policy *policy)
 		free(rule);
 	}
 	policy_whens_drop(policy);
+	policy_origins_drop(policy);
 	while (policy->tenants) {
 		struct policy_tenant *tenant = policy->tenants;
 
@@ -170,12 +173,94 @@ const char *policy_tenant_devices(const struct policy *policy, const struct poli
 	return tenant_value(policy, tenant, POLICY_KEY_devices);
 }
 
+/* The keys of the classes follow each other. */
+struct rate policy_tenant_rate(const struct policy *policy, const struct policy_tenant *tenant,
+			       enum rate_owner owner, enum rate_class class)
+{
+	unsigned first = owner == RATE_OF_TENANT ? POLICY_KEY_rate_create_qp :
+						   POLICY_KEY_process_rate_create_qp;
+
+	return *(const struct rate *)tenant_value(policy, tenant,
+						  (enum policy_key_number)(first + class));
+}
+
+enum rate_action policy_tenant_rate_action(const struct policy *policy,
+					   const struct policy_tenant *tenant)
+{
+	return *(const enum rate_action *)tenant_value(policy, tenant, POLICY_KEY_rate_action);
+}
+
+uint64_t policy_tenant_max_delay(const struct policy *policy, const struct policy_tenant *tenant)
+{
+	return *(const uint64_t *)tenant_value(policy, tenant, POLICY_KEY_max_delay);
+}
+
+uint64_t policy_tenant_classes(const struct policy *policy, const struct policy_tenant *tenant)
+{
+	const uint32_t *class = tenant_value(policy, tenant, POLICY_KEY_traffic_class);
+	const uint32_t *level = tenant_value(policy, tenant, POLICY_KEY_service_level);
+
+	return classes_make(*class, *level);
+}
+
+uint32_t policy_tenant_weight(const struct policy *policy, const struct policy_tenant *tenant)
+{
+	return *(const uint32_t *)tenant_value(policy, tenant, POLICY_KEY_weight);
+}
+
+/* The value of a key of [host], or the initial one. */
+static const void *host_value(const struct policy *policy, enum policy_key_number number)
+{
+	const struct policy_key *key = &policy_keys[number];
+	const void *value = policy_key_get(key, policy, NULL);
+
+	return value ? value : key->initial;
+}
+
+enum policy_priority policy_tenant_priority(const struct policy *policy,
+					    const struct policy_tenant *tenant)
+{
+	return *(const enum policy_priority *)tenant_value(policy, tenant, POLICY_KEY_priority);
+}
+
+struct pace_settings policy_tenant_pace(const struct policy *policy,
+					const struct policy_tenant *tenant)
+{
+	struct pace_settings pace = { .is_counted = 0 };
+	const struct {
+		enum policy_key_number number;
+		struct pace_rate *rate;
+	} rows[] = {
+		{ POLICY_KEY_pace_bytes, &pace.bytes },
+		{ POLICY_KEY_pace_ops, &pace.operations },
+		{ POLICY_KEY_process_pace_bytes, &pace.process_bytes },
+		{ POLICY_KEY_process_pace_ops, &pace.process_operations },
+		{ POLICY_KEY_qp_pace_bytes, &pace.qp_bytes },
+		{ POLICY_KEY_qp_pace_ops, &pace.qp_operations },
+	};
+	const struct pace_rate *floor = tenant_value(policy, tenant, POLICY_KEY_bulk_floor);
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct pace_rate *rate = tenant_value(policy, tenant, rows[i].number);
+
+		if (pace_rate_is_limit(rate))
+			*rows[i].rate = *rate;
+	}
+	pace.floor = floor->per_second;
+	pace.max_delay_ns =
+		*(const uint64_t *)tenant_value(policy, tenant, POLICY_KEY_pace_max_delay);
+	return pace;
+}
+
 bool policy_guard_writes(const struct policy *policy)
 {
-	const struct policy_key *key = &policy_keys[POLICY_KEY_guard_writes];
-	const enum policy_switch *value = policy_key_get(key, policy, NULL);
+	return *(const enum policy_switch *)host_value(policy, POLICY_KEY_guard_writes) ==
+	       POLICY_ON;
+}
 
-	return *(value ? value : (const enum policy_switch *)key->initial) == POLICY_ON;
+unsigned policy_pressure(const struct policy *policy)
+{
+	return *(const uint32_t *)host_value(policy, POLICY_KEY_pressure);
 }
 
 /* The same for a key that has amounts for each kind. */
@@ -203,4 +288,10 @@ uint64_t policy_tenant_limit(const struct policy *policy, const struct policy_te
 {
 	return tenant_amount(policy, tenant, of_each_process ? POLICY_KEY_process : POLICY_KEY_all,
 			     device, kind);
+}
+
+uint64_t policy_tenant_guarantee(const struct policy *policy, const struct policy_tenant *tenant,
+				 const char *device, enum kind kind)
+{
+	return tenant_amount(policy, tenant, POLICY_KEY_guarantee, device, kind);
 }

@@ -17,6 +17,7 @@
 #include "base/problem.h"
 #include "terms/size.h"
 #include "terms/kinds.h"
+#include "terms/rates.h"
 #include "terms/settings.h"
 #include "terms/terms.h"
 
@@ -33,19 +34,21 @@ enum {
 	POLICY_RULES = 4096,
 	POLICY_DEVICES = DEVICES_MAX - 1, /* of one owner; the nameless one has no limits */
 	POLICY_FILE_MOST = 1 << 20,	  /* bytes of one file */
+	POLICY_WEIGHT_MOST = 10000,
 };
 
 enum policy_switch { POLICY_OFF, POLICY_ON, SWITCH_UNSET };
 
 extern const char *const policy_switch_names[SWITCH_UNSET];
 
-/* Amounts of each kind, in total and on single devices. */
+/* Amounts of each kind, in total and on single devices. What is on a port of a device is among
+ * those of the device (kinds.h). */
 struct policy_limits {
-	uint64_t total[KIND_COUNT];
+	uint64_t total[KINDS_COUNTED];
 	unsigned devices;
 	struct policy_device {
 		char name[NAME_SIZE];
-		uint64_t limit[KIND_COUNT];
+		uint64_t limit[KINDS_COUNTED];
 	} * device;
 };
 
@@ -55,6 +58,11 @@ struct policy_group {
 	uint32_t gid;
 };
 
+/* What a tenant needs of the data path. */
+enum policy_priority { PRIORITY_NORMAL, PRIORITY_LATENCY, PRIORITY_BULK, PRIORITY_UNSET };
+
+extern const char *const policy_priority_names[PRIORITY_UNSET];
+
 /* One value of a type of keys.def, and the field that a key of it has. */
 #define POLICY_VALUE_mode(name) enum mode name
 #define POLICY_VALUE_switch(name) enum policy_switch name
@@ -62,7 +70,19 @@ struct policy_group {
 #define POLICY_VALUE_socket_path(name) char name[POLICY_SOCKET]
 #define POLICY_VALUE_group(name) struct policy_group name
 #define POLICY_VALUE_patterns(name) char name[SETTINGS_DEVICES]
+#define POLICY_VALUE_traffic_class(name) uint32_t name
+#define POLICY_VALUE_service_level(name) uint32_t name
+#define POLICY_VALUE_post_rate(name) struct pace_rate name
+#define POLICY_VALUE_byte_rate(name) struct pace_rate name
+#define POLICY_VALUE_pace_delay(name) uint64_t name
+#define POLICY_VALUE_priority(name) enum policy_priority name
 #define POLICY_VALUE_amounts(name) uint64_t name
+#define POLICY_VALUE_rate(name) struct rate name
+#define POLICY_VALUE_rate_action(name) enum rate_action name
+#define POLICY_VALUE_delay(name) uint64_t name
+#define POLICY_VALUE_guarantees(name) uint64_t name
+#define POLICY_VALUE_percent(name) uint32_t name
+#define POLICY_VALUE_weight(name) uint32_t name
 
 #define POLICY_FIELD_mode(name) POLICY_VALUE_mode(name)
 #define POLICY_FIELD_switch(name) POLICY_VALUE_switch(name)
@@ -70,7 +90,19 @@ struct policy_group {
 #define POLICY_FIELD_socket_path(name) POLICY_VALUE_socket_path(name)
 #define POLICY_FIELD_group(name) POLICY_VALUE_group(name)
 #define POLICY_FIELD_patterns(name) POLICY_VALUE_patterns(name)
+#define POLICY_FIELD_traffic_class(name) POLICY_VALUE_traffic_class(name)
+#define POLICY_FIELD_service_level(name) POLICY_VALUE_service_level(name)
+#define POLICY_FIELD_post_rate(name) POLICY_VALUE_post_rate(name)
+#define POLICY_FIELD_byte_rate(name) POLICY_VALUE_byte_rate(name)
+#define POLICY_FIELD_pace_delay(name) POLICY_VALUE_pace_delay(name)
+#define POLICY_FIELD_priority(name) POLICY_VALUE_priority(name)
 #define POLICY_FIELD_amounts(name) struct policy_limits name
+#define POLICY_FIELD_rate(name) POLICY_VALUE_rate(name)
+#define POLICY_FIELD_rate_action(name) POLICY_VALUE_rate_action(name)
+#define POLICY_FIELD_delay(name) POLICY_VALUE_delay(name)
+#define POLICY_FIELD_guarantees(name) struct policy_limits name
+#define POLICY_FIELD_percent(name) POLICY_VALUE_percent(name)
+#define POLICY_FIELD_weight(name) POLICY_VALUE_weight(name)
 
 /* User or group ids; none = any. */
 struct policy_ids {
@@ -113,6 +145,7 @@ struct policy {
 	struct policy_tenant *tenants;
 	struct policy_rule *rules;
 	struct policy_when *whens; /* in the order of files and lines; when.h */
+	struct policy_origin *origins; /* of guarantees that files set; a merged policy has none */
 	char file[POLICY_PATH];	    /* that policy_read was given; "" = none was read */
 	char cut[POLICY_PATH + 16]; /* "FILE:LINE" of a last line that has no end; "" = none */
 };
@@ -200,7 +233,34 @@ enum mode policy_tenant_mode(const struct policy *policy,
 bool policy_tenant_guard(const struct policy *policy, const struct policy_tenant *tenant);
 /* Patterns of names with blanks between; "*": all. */
 const char *policy_tenant_devices(const struct policy *policy, const struct policy_tenant *tenant);
+/* Of RATE_OF_TENANT or RATE_OF_PROCESS. */
+struct rate policy_tenant_rate(const struct policy *policy, const struct policy_tenant *tenant,
+			       enum rate_owner owner, enum rate_class class);
+enum rate_action policy_tenant_rate_action(const struct policy *policy,
+					   const struct policy_tenant *tenant);
+uint64_t policy_tenant_max_delay(const struct policy *policy, const struct policy_tenant *tenant);
+/* As struct tenant_settings has them. */
+uint64_t policy_tenant_classes(const struct policy *policy, const struct policy_tenant *tenant);
+enum policy_priority policy_tenant_priority(const struct policy *policy,
+					    const struct policy_tenant *tenant);
+/* What its processes follow of pace.*, process.pace.*, qp.pace.* and bulk_floor; not whether posts are counted
+ * and which devices are held. */
+struct pace_settings policy_tenant_pace(const struct policy *policy,
+					const struct policy_tenant *tenant);
 bool policy_guard_writes(const struct policy *policy);
+/* What is reserved for a tenant; 0: nothing. And its weight. */
+uint64_t policy_tenant_guarantee(const struct policy *policy, const struct policy_tenant *tenant,
+				 const char *device, enum kind kind);
+uint32_t policy_tenant_weight(const struct policy *policy, const struct policy_tenant *tenant);
+/* In percent: of the host's and the devices' limits. */
+unsigned policy_pressure(const struct policy *policy);
+
+/*
+ * Whether all guarantees can be kept: none is above its tenant's limit, and together they are not
+ * above the limit of the host or the device. 0, or -EINVAL with a problem, which names the line if
+ * a file set the guarantee. policy_read does this; so must who merges policies.
+ */
+int policy_guarantees_check(const struct policy *policy, char problem[PROBLEM_SIZE]);
 
 /*
  * Filling a policy, as the reader of files does. -ENOMEM; -E2BIG past the bounds above.

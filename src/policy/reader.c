@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "policy/conditions.h"
+#include "policy/guarantees.h"
 #include "policy/keys.h"
 #include "policy/when.h"
 
@@ -161,6 +162,8 @@ static int value_read(struct reader *reader, const struct policy_key *key,
 	if (result < 0)
 		return result;
 	result = policy_key_set(key, structure, place, unset ? NULL : &value);
+	if (result == 0 && key->type->traced && reader->source.file)
+		result = policy_origin_add(reader->policy, &reader->source, reader->owner, place);
 	if (result == -E2BIG)
 		return policy_fail(&reader->source, result,
 				   "%s: too many devices: expected limits for at most %d devices",

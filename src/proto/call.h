@@ -33,6 +33,7 @@ struct call {
 	void *closure;
 	bool follow;	  /* rows may come at any time */
 	bool kept;	  /* over a connection that is not ours to close, and waits by itself */
+	bool looks_up;	  /* the server may look names up before it answers */
 	int64_t patience; /* until when a lost connection is made again */
 	char *problem;
 	/* of the present attempt: */

@@ -16,6 +16,7 @@
 #include "proto/call.h"
 
 #define REPLY_LEAST (PROTO_REPLY_MS * MILLISECOND)
+#define LOOK_UP_LEAST (PROTO_LOOK_UP_MS * MILLISECOND)
 #define PAUSE_FIRST (5 * MILLISECOND)
 #define PAUSE_LONGEST (50 * MILLISECOND)
 
@@ -36,7 +37,7 @@ int64_t call_clock_ns(void)
 
 int64_t call_reply_deadline(const struct call *call)
 {
-	int64_t least = call_clock_ns() + REPLY_LEAST;
+	int64_t least = call_clock_ns() + (call->looks_up ? LOOK_UP_LEAST : REPLY_LEAST);
 
 	return least > call->patience ? least : call->patience;
 }
@@ -170,6 +171,7 @@ int proto_call(const char *path, enum message type, const void *body, void *ret_
 
 	if (result)
 		return result;
+	call.looks_up = flags & PROTO_LOOKS_UP;
 	result = call_attempts(&call, patience_ms);
 	if (!result && call.message->reply)
 		memcpy(ret_body, &call.reply, call.message->reply);

@@ -24,7 +24,8 @@
 enum {
 	PROTO_PATH = 108,
 	PROTO_FDS = DESCRIPTORS_MAX,
-	PROTO_REPLY_MS = 1000, /* what a server that took the connection gets at least */
+	PROTO_REPLY_MS = 1000, /* what a server that took the connection gets at least, */
+	PROTO_LOOK_UP_MS = 15000, /* or if it looks up names of users and groups before */
 };
 
 /* The path that names the collector: chosen (unless NULL or ""), or the service's if
@@ -38,7 +39,10 @@ struct proto_reply {
 	bool askable;	   /* proto_ask can use it */
 };
 
-enum { PROTO_KEEP_CONNECTION = 1 };
+enum {
+	PROTO_KEEP_CONNECTION = 1,
+	PROTO_LOOKS_UP = 2, /* the server may look up names first: it gets PROTO_LOOK_UP_MS */
+};
 
 /*
  * One request, one reply. body and *ret_body are of the sizes that the table has

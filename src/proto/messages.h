@@ -22,7 +22,7 @@
 #define PROTO_MAGIC 0x414d4452u /* "RDMA" */
 
 enum {
-	PROTO_VERSION = 4,
+	PROTO_VERSION = 6,
 	PROTO_MONITOR_WAY = 16,
 	PROTO_TEXT = 1024,
 	PROTO_REQUEST_MAX = 4096, /* whole messages */
@@ -67,8 +67,8 @@ enum { HELLO_NO_MEMORY = 1 }; /* ask at each operation; no memory is handed over
 struct proto_hello {
 	uint32_t flags;
 	uint32_t mode; /* enum mode: what the environment does at its own limits */
-	uint64_t process_limit[KIND_COUNT];
-	uint64_t host_limit[KIND_COUNT];
+	uint64_t process_limit[KINDS_COUNTED];
+	uint64_t host_limit[KINDS_COUNTED];
 	uint64_t process_defaults; /* bit k: nobody named process_limit[k]; a policy's goes first */
 	uint64_t host_defaults;	   /* likewise */
 };
@@ -96,10 +96,11 @@ struct proto_grow_request {
 	uint32_t row; /* of the usage page, on which this device is counted */
 	uint32_t flags;
 	uint32_t count;
+	uint32_t unused;
 	uint32_t kind[COST_KINDS];
 	uint64_t total[COST_KINDS];
 	uint64_t wanted[COST_KINDS]; /* of the total, what is new: for the words of a refusal */
-	uint64_t device_limit[KIND_COUNT]; /* the environment's, of the whole device */
+	uint64_t device_limit[KINDS_COUNTED]; /* the environment's, of the whole device */
 };
 
 /* status 0: granted, and the caps of the lease are raised already. */
@@ -110,10 +111,11 @@ struct proto_grow_reply {
 	uint32_t kind;
 	uint32_t scope; /* enum limit_scope */
 	uint32_t own;	/* the limit is the environment's own, not the policy's */
-	uint32_t unused;
+	uint32_t forbidden; /* the tenant may not use the device */
 	uint64_t used;
 	uint64_t wanted;
 	uint64_t limit;
+	uint64_t configured; /* by the policy, if that is more than the limit; otherwise 0 */
 	uint64_t event; /* number of the refusal in this process */
 };
 
@@ -128,7 +130,8 @@ struct proto_choose {
 };
 enum {
 	CHOOSE_FOLLOW = 1, /* EVENTS: the past ones, then new ones as they come */
-	/* GET_STATS: rows of these owners; with none of these bits, those of the message. */
+	/* GET_STATS, GET_DETAILS: rows of these owners; with none of these bits, those of the
+	 * message. */
 	CHOOSE_HOST = 2,
 	CHOOSE_TENANTS = 4,
 	CHOOSE_PROCESSES = 8,
@@ -148,6 +151,7 @@ enum {
 	ROW_DRIFT = 128,    /* kernel and books differ, and not just for a moment */
 	ROW_WATCHED = 256,  /* there is a monitor: kernel and drift mean something */
 	ROW_INACTIVE = 512,  /* uncovered although the library is loaded */
+	ROW_FORBIDDEN = 1024, /* of a tenant on a device: it may not use it, so the limits are 0 */
 };
 
 /* One owner of resources, on one device or (device "") in total. */
@@ -161,24 +165,32 @@ struct proto_row {
 	char tenant[NAME_SIZE];
 	char device[NAME_SIZE];
 	char command[NAME_SIZE]; /* of processes */
-	uint64_t used[KIND_COUNT];
-	uint64_t granted[KIND_COUNT]; /* leased: used and idle credit */
-	uint64_t peak[KIND_COUNT];    /* highest used that the collector saw since it started */
-	uint64_t limit[KIND_COUNT];
-	uint64_t process_limit[KIND_COUNT]; /* of tenants: for each of their processes */
-	uint64_t refused[KIND_COUNT];	    /* refusals, and what warn and audit let pass */
+	uint64_t used[KINDS_COUNTED];
+	uint64_t granted[KINDS_COUNTED]; /* leased: used and idle credit */
+	uint64_t peak[KINDS_COUNTED];	 /* highest used that the collector saw since it started */
+	uint64_t peak_time[KINDS_COUNTED]; /* of hosts and tenants: seconds since 1970; 0: never */
+	uint64_t limit[KINDS_COUNTED];	 /* in force */
+	uint64_t configured[KINDS_COUNTED]; /* of tenants, by the policy; otherwise as limit, or 0 */
+	uint64_t guarantee[KIND_COUNT];	    /* of tenants: what is reserved */
+	uint64_t reason[KIND_COUNT]; /* of tenants: enum fair_reason, of the limit in force */
+	uint64_t weight;	     /* of tenants */
+	uint64_t process_limit[KINDS_COUNTED]; /* of tenants: for each of their processes */
+	uint64_t refused[KINDS_COUNTED];       /* refusals, and what warn and audit let pass */
 	uint64_t kernel[KIND_COUNT];	    /* what the kernel has; PROTO_UNKNOWN */
 	int64_t drift[KIND_COUNT];	    /* in total: kernel less used, where that lasts */
 };
 
 /* Of a registered process: with the device "" its counters, with a device gauges of its queue
- * pairs there. */
+ * pairs there. With CHOOSE_TENANTS the same of tenants, processes that have ended included: with
+ * the device "" also the gauges, in total, but no classes. */
 struct proto_details {
-	int32_t pid;
+	int32_t pid; /* 0: of a tenant */
 	uint32_t unused;
+	char tenant[NAME_SIZE];
 	char device[NAME_SIZE];
 	struct tallies tallies;
 	struct gauges gauges;
+	struct class_gauges classes;
 };
 
 /* A when line of the policy, and whether it is in force. */
@@ -191,6 +203,42 @@ struct proto_rule {
 	char text[320];	    /* behind "when =" */
 	char source[256];   /* "FILE:LINE", or "command" */
 	char problem[256];  /* why it has no effect although it is in force; "" */
+};
+
+/* A rate of control verbs: of a tenant, or, chosen by CHOOSE_PROCESSES, what a process has of it. */
+struct proto_rate {
+	char tenant[NAME_SIZE];
+	int32_t pid;	     /* of processes; 0: of a tenant */
+	uint32_t owner;	     /* enum rate_owner: whose rate it is */
+	uint32_t class;	     /* enum rate_class */
+	uint32_t action;     /* enum rate_action */
+	uint32_t per_second; /* as the policy says it */
+	uint32_t burst;
+	uint64_t max_delay_ns;
+	uint64_t leased; /* calls per second that it may make now, or its processes together, times
+			    1000 */
+	/* Of the class, whoever set the rate; of tenants also by processes that have ended. */
+	uint64_t throttled, throttled_ns, refused, tolerated;
+};
+
+/* What the processes of a tenant follow besides limits. */
+struct proto_settings {
+	char tenant[NAME_SIZE];
+	struct tenant_settings settings;
+};
+
+/* A tenant that has a pace, or another priority than normal. */
+struct proto_pace {
+	char tenant[NAME_SIZE];
+	uint32_t priority;   /* enum policy_priority */
+	uint32_t is_counted; /* its posts are */
+	struct pace_rate bytes, operations;		    /* of the tenant; 0 = none */
+	struct pace_rate process_bytes, process_operations; /* of each process; 0 = none */
+	struct pace_rate qp_bytes, qp_operations;	    /* of each queue pair; 0 = none */
+	uint64_t floor;	       /* bytes a second that a bulk tenant always gets */
+	uint64_t max_delay_ns; /* that one post waits at most */
+	struct posted posted;  /* by its processes that run, while posts are counted */
+	char held[SETTINGS_DEVICES]; /* devices where it is held to its floor now */
 };
 
 struct proto_status {
@@ -238,6 +286,8 @@ enum proto_event_type {
 	EVENT_OVERRUN,	 /* made beyond a limit, in a way that the kernel could not refuse */
 	EVENT_KILLED,	 /* by the guard, for a command that was changed after the look */
 	EVENT_RULE,	 /* a when line is in force, or no longer */
+	EVENT_RATE,	 /* calls above a rate were refused, or tolerated, in the last second */
+	EVENT_SHARE,	 /* a tenant's limit in force is another share of its configured one */
 	EVENT_TYPES
 };
 
@@ -260,7 +310,10 @@ struct proto_event {
 	uint64_t used;
 	uint64_t wanted;
 	uint64_t limit;
+	uint64_t configured; /* by the policy, if that is more than the limit; otherwise 0 */
 	char text[256];
+	uint32_t forbidden; /* of a refusal or the like: the tenant may not use the device */
+	uint32_t unused;
 };
 
 /* ---- explaining: a process, or with a number one of its refusals */
@@ -313,7 +366,8 @@ struct proto_guard {
 	uint64_t guarded;   /* bit k: the kernel can refuse kind k */
 	uint64_t killed;    /* processes */
 	uint32_t pending;   /* of tenants: the reason is one that passes; rdma_monitor is at it */
-	uint32_t unused;
+	uint32_t port_limits; /* of tenants: limits of ports hold for it, which the kernel does not
+				 keep */
 	char tenant[NAME_SIZE];
 	char reason[256]; /* why it is no more than that; "" */
 	uint64_t used[KIND_COUNT];
@@ -326,17 +380,21 @@ struct proto_guard {
 #define PROTO_SIZE(name, bytes) _Static_assert(sizeof(struct proto_##name) == (bytes), #name)
 PROTO_SIZE(header, 24);
 PROTO_SIZE(none, 0);
-PROTO_SIZE(hello, 24 + 2 * 8 * KIND_COUNT);
+PROTO_SIZE(hello, 24 + 2 * 8 * KINDS_COUNTED);
 PROTO_SIZE(welcome, 16 + NAME_SIZE + sizeof(struct tenant_settings));
-PROTO_SIZE(grow_request, 28 + NAME_SIZE + (4 + 8 + 8) * COST_KINDS + 8 * KIND_COUNT);
-PROTO_SIZE(grow_reply, 56);
+PROTO_SIZE(grow_request, 32 + NAME_SIZE + (4 + 8 + 8) * COST_KINDS + 8 * KINDS_COUNTED);
+PROTO_SIZE(grow_reply, 64);
 PROTO_SIZE(choose, 8 + 2 * NAME_SIZE);
-PROTO_SIZE(row, 24 + 3 * NAME_SIZE + 8 * 8 * KIND_COUNT);
-PROTO_SIZE(details, 8 + NAME_SIZE + sizeof(struct tallies) + sizeof(struct gauges));
+PROTO_SIZE(row, 32 + 3 * NAME_SIZE + 8 * 8 * KINDS_COUNTED + 4 * 8 * KIND_COUNT);
+PROTO_SIZE(details, 8 + 2 * NAME_SIZE + sizeof(struct tallies) + sizeof(struct gauges) +
+			    sizeof(struct class_gauges));
+PROTO_SIZE(rate, 24 + NAME_SIZE + 48);
+PROTO_SIZE(settings, NAME_SIZE + sizeof(struct tenant_settings));
 PROTO_SIZE(rule, 32 + 320 + 2 * 256);
+PROTO_SIZE(pace, NAME_SIZE + 8 + 6 * 16 + 16 + 7 * 8 + SETTINGS_DEVICES);
 PROTO_SIZE(status, 32 + NAME_SIZE + 256 + PROTO_TEXT / 2 + PROTO_MONITOR_WAY + 256 + 40);
 PROTO_SIZE(change, 2 * NAME_SIZE + PROTO_TEXT);
-PROTO_SIZE(event, 80 + 2 * NAME_SIZE + 256);
+PROTO_SIZE(event, 96 + 2 * NAME_SIZE + 256);
 PROTO_SIZE(ask, 16);
 PROTO_SIZE(explanation, 8 + 16 + 4 * NAME_SIZE + 2 * 256 + sizeof(struct proto_event));
 PROTO_SIZE(guard, 56 + NAME_SIZE + 256 + 4 * 8 * KIND_COUNT);

@@ -6,12 +6,22 @@
 
 #include "terms/size.h"
 
-const struct kind_row kind_rows[KIND_COUNT] = {
+/* On a port only the ledger counts. */
+#define ON_PORT(port)                                                                              \
+	[KIND_COUNT + ((port) - 1) * PORT_KINDS] = { "qp", UNIT_COUNT, FORM_OBJECT, RDMACG_NOT,    \
+						     DRIFT_NONE, GUARDED_NO,			   \
+						     "queue pairs on port " #port },		   \
+	[KIND_COUNT + ((port) - 1) * PORT_KINDS + 1] = { "ah", UNIT_COUNT, FORM_OBJECT,		   \
+							 RDMACG_NOT, DRIFT_NONE, GUARDED_NO,	   \
+							 "address handles on port " #port }
+
+const struct kind_row kind_rows[KINDS_COUNTED] = {
 #define KIND(name, unit, form, rdmacg, kernel, guarded, text)                                      \
 	[KIND_##name] = { #name,	    UNIT_##unit,       FORM_##form, RDMACG_##rdmacg,       \
 			  DRIFT_##kernel, GUARDED_##guarded, text },
 #include "terms/kinds.def"
 #undef KIND
+	ON_PORT(1), ON_PORT(2), ON_PORT(3), ON_PORT(4),
 };
 
 int kind_find(const char *name, size_t length)
@@ -41,7 +51,7 @@ uint64_t kinds_signature(void)
 {
 	uint64_t hash = 14695981039346656037u; /* FNV-1a, over names with their final NUL */
 
-	for (int kind = 0; kind < KIND_COUNT; kind++) {
+	for (int kind = 0; kind < KINDS_COUNTED; kind++) {
 		const char *at = kind_rows[kind].name;
 
 		do {

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "terms/size.h"
+
 static bool word_take(const char **at, const char *word)
 {
 	size_t length = strlen(word);
@@ -15,19 +17,32 @@ static bool word_take(const char **at, const char *word)
 	return true;
 }
 
-/* Takes "device:NAME:", if that is there. */
+/* Takes "device:NAME:" or "port:NAME/PORT:", if that is there. */
 static bool device_take(struct limit_list *list)
 {
-	const char *name = list->at, *end;
+	const char *name = list->at, *end, *slash, *behind;
+	bool of_port = word_take(&name, "port:");
+	uint64_t port = 0;
 
-	if (!word_take(&name, "device:"))
+	if (!of_port && !word_take(&name, "device:"))
 		return false;
 	end = name + strcspn(name, ":;");
-	if (*end != ':' || end == name || end - name >= NAME_SIZE)
+	behind = end + 1;
+	if (*end != ':')
+		return false;
+	if (of_port) {
+		slash = memchr(name, '/', (size_t)(end - name));
+		if (!slash || size_parse(slash + 1, (size_t)(end - slash - 1), 1, false, &port) < 0 ||
+		    port < 1 || port > PORTS_COUNTED)
+			return false;
+		end = slash;
+	}
+	if (end == name || end - name >= NAME_SIZE)
 		return false;
 	list->device = name;
 	list->device_length = (size_t)(end - name);
-	list->at = end + 1;
+	list->port = (unsigned)port;
+	list->at = behind;
 	return true;
 }
 
@@ -35,6 +50,7 @@ static int part_begin(struct limit_list *list)
 {
 	list->device = NULL;
 	list->device_length = 0;
+	list->port = 0;
 	if (word_take(&list->at, "process:"))
 		list->scope = SCOPE_PROCESS;
 	else if (word_take(&list->at, "host:"))
@@ -62,6 +78,8 @@ int limit_list_next(struct limit_list *list, struct limit_item *ret_item)
 	end = list->at + strcspn(list->at, ",;");
 	equals = memchr(list->at, '=', (size_t)(end - list->at));
 	kind = equals ? kind_find(list->at, (size_t)(equals - list->at)) : -1;
+	if (kind >= 0 && list->port)
+		kind = kind_on_port((enum kind)kind, list->port);
 	if (kind < 0 ||
 	    kind_amount_parse((enum kind)kind, equals + 1, (size_t)(end - equals - 1), &amount) < 0)
 		return -EINVAL;
@@ -69,6 +87,7 @@ int limit_list_next(struct limit_list *list, struct limit_item *ret_item)
 		.scope = list->scope,
 		.device = list->device,
 		.device_length = list->device_length,
+		.port = list->port,
 		.first = first,
 		.kind = (enum kind)kind,
 		.amount = amount,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Limits as RDMA_INTERCEPT_LIMITS and the command write them:
- *	process:qp=10,mr=5;host:mr_bytes=1G;device:mlx5_0:qp=3
+ *	process:qp=10,mr=5;host:mr_bytes=1G;device:mlx5_0:qp=3;port:mlx5_0/1:qp=2
  * that is, parts of one scope each, separated by ';', with limits separated by ','.
  */
 #ifndef TERMS_LIMIT_LIST_H
@@ -23,14 +23,16 @@ struct limit_list {
 	enum limit_scope scope;
 	const char *device;
 	size_t device_length;
+	unsigned port; /* of the device; 0: all of it */
 };
 
 struct limit_item {
 	enum limit_scope scope; /* SCOPE_PROCESS, SCOPE_HOST or SCOPE_DEVICE */
 	const char *device;	/* of SCOPE_DEVICE; not ended by a NUL */
 	size_t device_length;
+	unsigned port; /* likewise; 0: all of the device */
 	bool first; /* of its part */
-	enum kind kind;
+	enum kind kind; /* on the port, if there is one */
 	uint64_t amount;
 	const char *text; /* "KIND=AMOUNT", not ended by a NUL */
 	size_t length;

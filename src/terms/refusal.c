@@ -9,12 +9,22 @@
 
 const char *refusal_text(const struct refusal_words *words, char ret_text[REFUSAL_TEXT])
 {
-	char limit[24] = "-";
+	char limit[24] = "-", more[64] = "";
 
 	if (words->limit != UNLIMITED)
 		snprintf(limit, sizeof(limit), "%" PRIu64, words->limit);
+	if (words->own)
+		snprintf(more, sizeof(more), " (its own)");
+	else if (words->configured == UNLIMITED)
+		snprintf(more, sizeof(more), " (its limit is unlimited)");
+	else if (words->configured && words->share)
+		snprintf(more, sizeof(more), " (its limit is %" PRIu64 ")", words->configured);
+	else if (words->configured)
+		snprintf(more, sizeof(more), " (%" PRIu64 ", and the rest is reserved)",
+			 words->configured);
 	snprintf(ret_text, REFUSAL_TEXT,
-		 "%s used %" PRIu64 "/%s, wanted %" PRIu64 " more, limit of the %s%s", words->kind,
-		 words->used, limit, words->wanted, words->scope, words->own ? " (its own)" : "");
+		 "%s used %" PRIu64 "/%s, wanted %" PRIu64 " more, %s of the %s%s", words->kind,
+		 words->used, limit, words->wanted,
+		 words->configured && words->share ? "share" : "limit", words->scope, more);
 	return ret_text;
 }

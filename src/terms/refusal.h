@@ -16,6 +16,8 @@ struct refusal_words {
 	const char *kind, *scope;
 	uint64_t used, limit, wanted;
 	bool own; /* the program's own environment sets the limit */
+	uint64_t configured; /* by the policy, if that is more than the limit; otherwise 0: */
+	bool share;	     /* the limit is the tenant's share; otherwise the rest is reserved */
 };
 
 /* "qp used 2/2, wanted 1 more, limit of the process". Returns the text. */

@@ -2,6 +2,7 @@
 /* The settings of a tenant in shared memory; see settings.h. */
 #include "terms/settings.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -50,4 +51,54 @@ bool settings_read(const struct tenant_settings *from, struct tenant_settings *r
 		}
 	}
 	return false;
+}
+
+/* One pattern of that length. A star first matches nothing, and one character more each time that
+ * what follows it does not match. */
+static bool device_pattern_matches(const char *pattern, size_t length, const char *device)
+{
+	const char *end = pattern + length, *star = NULL, *resume = NULL;
+
+	while (*device) {
+		if (pattern < end && *pattern == '*') {
+			star = ++pattern;
+			resume = device;
+		} else if (pattern < end && (*pattern == '?' || *pattern == *device)) {
+			pattern++;
+			device++;
+		} else if (star) {
+			pattern = star;
+			device = ++resume;
+		} else {
+			return false;
+		}
+	}
+	while (pattern < end && *pattern == '*')
+		pattern++;
+	return pattern == end;
+}
+
+bool settings_device_matches(const char *patterns, const char *device)
+{
+	if (!*patterns)
+		return true;
+	for (size_t length; *(patterns += strspn(patterns, " ")); patterns += length) {
+		length = strcspn(patterns, " ");
+		if (device_pattern_matches(patterns, length, device))
+			return true;
+	}
+	return false;
+}
+
+const char *class_text(uint32_t class, bool hexadecimal, char ret_text[CLASS_TEXT])
+{
+	unsigned first = class_first(class), last = class_last(class);
+
+	if (class == CLASS_KEEP)
+		return strcpy(ret_text, "keep");
+	if (first == last)
+		snprintf(ret_text, CLASS_TEXT, hexadecimal ? "0x%02x" : "%u", first);
+	else
+		snprintf(ret_text, CLASS_TEXT, hexadecimal ? "0x%02x-0x%02x" : "%u-%u", first, last);
+	return ret_text;
 }

@@ -9,3 +9,8 @@ const char *const scope_names[SCOPES] = {
 	[SCOPE_TENANT] = "tenant",   [SCOPE_TENANT_DEVICE] = "tenant on the device",
 	[SCOPE_DEVICE] = "device",   [SCOPE_HOST] = "host",
 };
+const char *const scope_port_names[SCOPES] = {
+	[SCOPE_PROCESS] = "process", [SCOPE_PROCESS_DEVICE] = "process on the port",
+	[SCOPE_TENANT] = "tenant",   [SCOPE_TENANT_DEVICE] = "tenant on the port",
+	[SCOPE_DEVICE] = "port",     [SCOPE_HOST] = "host",
+};

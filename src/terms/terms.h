@@ -7,6 +7,7 @@
 #ifndef TERMS_TERMS_H
 #define TERMS_TERMS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Limits: one that never refuses, and one that its source does not mention. */
@@ -44,5 +45,13 @@ enum limit_scope {
 	SCOPES
 };
 extern const char *const scope_names[SCOPES];
+/* Of a limit on a device: the name if it is on one of its ports. */
+extern const char *const scope_port_names[SCOPES];
+
+/* A limit of a tenant, of which its share may be less. */
+static inline bool scope_has_shares(unsigned scope)
+{
+	return scope == SCOPE_TENANT || scope == SCOPE_TENANT_DEVICE;
+}
 
 #endif

@@ -116,6 +116,7 @@ static void draining(void)
 	for (int scope = 0; scope < 3; scope++) {
 		static const char *const section[] = { "tenant default", "host", "default" };
 		static const char *const low[] = { "qp = 5\n", "qp = 5\n", "process.qp = 5\n" };
+		static const char *const high[] = { "qp = 9\n", "qp = 9\n", "process.qp = 9\n" };
 		static const char *const off[] = { "qp = unset\n", "qp = unset\n",
 						   "process.qp = unset\n" };
 
@@ -126,6 +127,12 @@ static void draining(void)
 		CHECK(collector_set(section[scope], low[scope]) == 0);
 		if (scope < 2)
 			CHECK(collector_tenant(scope ? NULL : "default").flags & ROW_DRAINING);
+		CHECK(collector_process(pid).flags & ROW_DRAINING);
+		/* Raised, nothing is draining any more, before the process asks for anything. */
+		CHECK(collector_set(section[scope], high[scope]) == 0);
+		CHECK(!(collector_process(pid).flags & ROW_DRAINING), "scope %d", scope);
+		CHECK(!(collector_tenant("default").flags & ROW_DRAINING), "scope %d", scope);
+		CHECK(collector_set(section[scope], low[scope]) == 0);
 		word_store(WORD_GO, 1);
 		CHECK(spawn_wait(pid) == 0, "scope %d", scope);
 		CHECK(collector_set(section[scope], off[scope]) == 0);

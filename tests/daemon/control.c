@@ -349,7 +349,7 @@ static void tenant_made_late(void)
 
 static void start_and_arguments(void)
 {
-	char output[2048], arguments[512];
+	char output[2048], arguments[512], policy[512];
 	struct proto_status answer;
 
 	collector_policy("");
@@ -385,6 +385,19 @@ static void start_and_arguments(void)
 		CHECK(spawn_wait(answer.pid) == 0);
 		CHECK(access(collector_socket(), F_OK) != 0);
 	}
+	/* Places that only the policy names. */
+	snprintf(policy, sizeof(policy), "[collector]\nsocket = %s\nstate = ", collector_socket());
+	snprintf(policy + strlen(policy), sizeof(policy) - strlen(policy), "%s\n",
+		 harness_path("state4"));
+	collector_policy(policy);
+	snprintf(arguments, sizeof(arguments), "--daemon --policy %s", harness_path("policy.conf"));
+	CHECK(run(arguments, output, sizeof(output)) == 0, "%s", output);
+	if (CHECK(collector_call(MESSAGE_STATUS, NULL, &answer) == 0)) {
+		CHECK(access(harness_path("state4/ledger"), F_OK) == 0);
+		kill(answer.pid, SIGTERM);
+		CHECK(spawn_wait(answer.pid) == 0);
+	}
+	collector_policy("");
 	/* One that cannot start says so, and the caller learns of it. */
 	snprintf(arguments, sizeof(arguments), "--daemon --socket /does/not/exist/sock --state %s",
 		 harness_path("state3"));

@@ -255,6 +255,13 @@ static void transports(void)
 
 /* ---- a thread with a small stack: it joins, asks for more, and is refused */
 
+/* The address sanitizer makes frames larger. */
+#ifdef __SANITIZE_ADDRESS__
+enum { SMALL_STACK = 32768 };
+#else
+enum { SMALL_STACK = 16384 };
+#endif
+
 static void *ask_for_more(void *argument)
 {
 	struct fixture fixture = member_fixture();
@@ -272,7 +279,7 @@ static void run_small_stack(const char *argument)
 	pthread_t thread;
 
 	pthread_attr_init(&attributes);
-	CHECK(pthread_attr_setstacksize(&attributes, 16384) == 0);
+	CHECK(pthread_attr_setstacksize(&attributes, SMALL_STACK) == 0);
 	CHECK(pthread_create(&thread, &attributes, ask_for_more, NULL) == 0);
 	pthread_join(thread, NULL);
 }

@@ -55,6 +55,7 @@ struct ibv_device **ibv_get_device_list(int *num_devices)
 	pthread_once(&devices_once, devices_init);
 	for (int i = 0; i < n; i++)
 		list[i] = &devices[i];
+	fake_live_add(FAKE_held_device, n);
 	if (num_devices)
 		*num_devices = n;
 	return list;
@@ -63,6 +64,11 @@ struct ibv_device **ibv_get_device_list(int *num_devices)
 void ibv_free_device_list(struct ibv_device **list)
 {
 	ENTER_VOID(ibv_free_device_list);
+	for (int i = 0; list && list[i]; i++) {
+		if (list[i] < devices || list[i] >= devices + MAX_DEVICES)
+			fake_die("a list with something that is no device", list[i]);
+		fake_live_add(FAKE_held_device, -1);
+	}
 	free(list);
 }
 

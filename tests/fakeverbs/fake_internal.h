@@ -33,7 +33,7 @@ enum fake_verb {
 	X(comp_channel) X(cm_id) X(umem) X(devx_obj) X(flow_matcher) X(dr_domain) X(dr_table)
 
 /* Objects that a test may ask for, but which "all" leaves out. */
-#define FAKE_SIDE_NOUNS(X) X(parent_domain) X(td) X(counters)
+#define FAKE_SIDE_NOUNS(X) X(parent_domain) X(td) X(counters) X(held_device)
 
 enum fake_noun {
 	FAKE_all,

@@ -7,6 +7,7 @@
 #ifndef FAKEVERBS_H
 #define FAKEVERBS_H
 
+struct ibv_ah_attr;
 struct ibv_cq;
 struct rdma_cm_id;
 struct rdma_event_channel;
@@ -44,6 +45,10 @@ long fake_peak(const char *noun);
 
 /* Forget behaviours, call counts and peaks; live objects stay. */
 void fake_reset(void);
+
+/* The last address that reached the stand-in by ibv_modify_qp or ibv_create_ah; the alternate one
+ * by ibv_modify_qp alone. */
+const struct ibv_ah_attr *fake_address(int alternate);
 
 /* Makes one completion event for the CQ appear on its channel. */
 int fake_cq_event(struct ibv_cq *cq);

@@ -283,10 +283,13 @@ static int do_query_port(struct ibv_context *context, uint8_t port, struct ibv_p
 
 #define RULED(verb) __builtin_expect(fake_rules[VERB_##verb], 0)
 
+/* FAKE_FAIL_SILENT: as a provider that has no such operation, which names no bad request. */
 static int do_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	if (RULED(ibv_post_send)) {
-		ENTER_AS(ibv_post_send, (*bad_wr = wr, verdict.value));
+		ENTER_AS(ibv_post_send,
+			 verdict.behaviour == FAKE_FAIL_SILENT ? EOPNOTSUPP :
+								 (*bad_wr = wr, verdict.value));
 	}
 	return 0;
 }

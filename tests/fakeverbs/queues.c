@@ -226,10 +226,22 @@ struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	return fake->extended ? &fake->ex : NULL;
 }
 
+static struct ibv_ah_attr addresses[2];
+
+const struct ibv_ah_attr *fake_address(int alternate)
+{
+	return &addresses[alternate];
+}
+
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	ENTER_ERRNO(ibv_modify_qp);
 	struct fake_qp *fake = (struct fake_qp *)qp;
+
+	if (mask & IBV_QP_AV)
+		addresses[0] = attr->ah_attr;
+	if (mask & IBV_QP_ALT_PATH)
+		addresses[1] = attr->alt_ah_attr;
 
 	fake_object_of(qp, FAKE_qp);
 	if (mask & IBV_QP_CAP) {
@@ -349,6 +361,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ENTER_NEW(ibv_create_ah);
 	struct ibv_ah *ah = fake_object_new(pd->context, FAKE_ah, sizeof(*ah), USES(pd));
 
+	addresses[0] = *attr;
 	if (ah) {
 		ah->context = pd->context;
 		ah->pd = pd;

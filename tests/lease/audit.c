@@ -93,7 +93,7 @@ static unsigned row_faults(const struct frozen *frozen, unsigned lease)
 	const struct book_lease *row = &frozen->file->lease[lease];
 	unsigned reader = reader_of(frozen->file, lease), faults = 0;
 
-	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+	for (unsigned kind = 0; kind < KINDS_COUNTED; kind++) {
 		faults += !CHECK(row->state != BOOK_FREE || row->granted[kind] == 0,
 				 "lease %u is free, with %llu %s", lease,
 				 (unsigned long long)row->granted[kind], kind_rows[kind].name);
@@ -154,7 +154,7 @@ unsigned frozen_excess(const struct frozen *frozen, unsigned member, const struc
 
 		if (row->state != BOOK_TAKEN || row->member != member)
 			continue;
-		for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+		for (unsigned kind = 0; kind < KINDS_COUNTED; kind++) {
 			uint64_t used = page->row[row->usage_row].used[kind];
 
 			excess += !CHECK(used <= row->granted[kind],
@@ -231,7 +231,7 @@ static unsigned members_drift(const struct books *books)
 		if (books->file->member[member].state == BOOK_FREE)
 			continue;
 		of_tenant[books->file->member[member].tenant]++;
-		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		for (unsigned kind = 0; kind < KINDS_COUNTED; kind++)
 			drift += !same("member", member, kind, books->member[member].granted[kind],
 				       rows_sum(books->file, BOOKS_NOBODY, member, BOOKS_NOBODY,
 						kind));
@@ -248,7 +248,7 @@ unsigned audit_sums(const struct books *books)
 {
 	unsigned drift = members_drift(books);
 
-	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+	for (unsigned kind = 0; kind < KINDS_COUNTED; kind++) {
 		drift += owner_drift(books, &books->host, BOOKS_NOBODY, kind);
 		for (unsigned tenant = 0; tenant < BOOKS_TENANTS; tenant++)
 			if (books->tenant[tenant])
@@ -267,7 +267,7 @@ static unsigned owner_excess(const struct owner *owner)
 {
 	unsigned excess = 0;
 
-	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+	for (unsigned kind = 0; kind < KINDS_COUNTED; kind++) {
 		excess += !CHECK(owner->total.granted[kind] <= owner->total.limit[kind],
 				 "%llu %s granted of %llu",
 				 (unsigned long long)owner->total.granted[kind],
@@ -300,13 +300,13 @@ unsigned audit_nothing(const struct books *books)
 
 	left += !CHECK(books->members_count == 0 && books->leases_count == 0,
 		       "%u members, %u leases", books->members_count, books->leases_count);
-	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+	for (unsigned kind = 0; kind < KINDS_COUNTED; kind++)
 		left += !CHECK(books->host.total.granted[kind] == 0, "%llu %s granted to nobody",
 			       (unsigned long long)books->host.total.granted[kind],
 			       kind_rows[kind].name);
 	for (unsigned tenant = 0; tenant < BOOKS_TENANTS; tenant++)
 		for (unsigned lease = 0; lease < books->file->leases_high; lease++)
-			for (unsigned kind = 0; books->tenant[tenant] && kind < KIND_COUNT; kind++)
+			for (unsigned kind = 0; books->tenant[tenant] && kind < KINDS_COUNTED; kind++)
 				left += !CHECK(books->tenant[tenant]->table->row[lease].cap[kind] ==
 						       0,
 					       "tenant %u has a cap left in row %u", tenant, lease);

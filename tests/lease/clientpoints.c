@@ -4,7 +4,8 @@
  * collector must give back all it had, and nothing else. On the other the collector is
  * killed while the client stands still, and started again: then the client must get what
  * it asked for, as if nothing had been. Either way a bystander keeps its amounts, and
- * the limit holds to the last unit.
+ * the limit holds to the last unit. The tenant has a share, a rate and a pace: all victims
+ * together never make more calls than the rate allows.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -26,11 +27,12 @@
 
 enum { LIMIT_QPS = 40, BYSTANDER_QPS = 2, SMALL = 3, LARGE = 12, TOO_LARGE = 39 };
 enum { CLIENT_PATIENCE_SECONDS = 1 }; /* PATIENCE_MS of lease.c */
-enum { WORD_OUTCOME };
+enum { WORD_OUTCOME, WORD_CALLS };
+enum { CALLS_PER_SECOND = 20, CALLS_BURST = 5 };
 
 static pid_t bystander;
 static struct proto_row alone; /* the tenant's row while only the bystander is there */
-static double scene_begin;
+static double scene_begin, side_begin;
 static unsigned late; /* outages that lasted longer than a client waits */
 
 /* ---- clients */
@@ -133,6 +135,19 @@ static void run_refund(void)
 	outcome_is(0);
 }
 
+/* A call that the tenant's rate allows; most are not allowed. */
+static void run_call(void)
+{
+	struct rate_set set;
+	uint64_t *taken = NULL, wait_ns;
+
+	wait_ns = rate_leases_take(ledger.rate_leases, ledger.rate_uses, RATE_OF_TENANT,
+				   RATE_create_qp, &set, &taken);
+	if (!wait_ns)
+		__atomic_fetch_add(shared_word(WORD_CALLS), 1, __ATOMIC_SEQ_CST);
+	outcome_is(wait_ns || taken ? 0 : -1);
+}
+
 /* flags: what a victim holds that was not killed; and whether it is refused. */
 enum { REFUSED = 1 << 16, HOLDS = REFUSED - 1 };
 
@@ -142,6 +157,7 @@ static const struct operation client_operations[] = {
 	{ "first_charge_with_registration", { prepare_nothing, run_first }, 400, SMALL },
 	{ "charge_that_grows", { prepare_holder, run_grow }, 400, SMALL + LARGE },
 	{ "charge_that_is_refused", { prepare_holder, run_refused }, 400, SMALL | REFUSED },
+	{ "call_of_a_rate", { prepare_member, run_call }, 100, 0 },
 };
 
 static const struct operation outage_operations[] = {
@@ -150,6 +166,7 @@ static const struct operation outage_operations[] = {
 	{ "charge_that_grows_in_outage", { prepare_holder, run_grow }, 40, SMALL + LARGE },
 	{ "charge_that_is_refused_in_outage", { prepare_holder, run_refused }, 40,
 	  SMALL | REFUSED },
+	{ "call_of_a_rate_in_outage", { prepare_member, run_call }, 20, 0 },
 };
 
 /* ---- the bystander */
@@ -186,7 +203,7 @@ static bool is_alone(const struct proto_row *now)
 {
 	if (now->processes != 1)
 		return false;
-	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+	for (unsigned kind = 0; kind < KINDS_COUNTED; kind++)
 		if (now->used[kind] != alone.used[kind] || now->granted[kind] > alone.granted[kind])
 			return false;
 	return true;
@@ -236,6 +253,16 @@ static bool limit_is_exact(void)
 		     (unsigned)status);
 }
 
+/* The calls were counted before the look at the clock, by which buckets fill. */
+static bool rate_holds(void)
+{
+	uint64_t calls = *shared_word(WORD_CALLS);
+	double may = CALLS_BURST + CALLS_PER_SECOND * (seconds_now() - side_begin);
+
+	return CHECK((double)calls <= may, "%llu calls, at most %.1f", (unsigned long long)calls,
+		     may);
+}
+
 /* The usage page of the victim, which the collector reads. */
 static bool page_changed(pid_t victim, bool files)
 {
@@ -256,7 +283,7 @@ static bool page_changed(pid_t victim, bool files)
 static bool client_killed(const struct operation *operation, struct victim *victim, unsigned point)
 {
 	victim_kill(victim);
-	return becomes_alone() && limit_is_exact();
+	return becomes_alone() && limit_is_exact() && rate_holds();
 }
 
 /*
@@ -296,7 +323,7 @@ static bool collector_killed(const struct operation *operation, struct victim *v
 		     (unsigned)victim->status) &&
 	       outcome_is_exact(operation, victim->pid);
 	victim_kill(victim);
-	return becomes_alone() && limit_is_exact() && good;
+	return becomes_alone() && limit_is_exact() && rate_holds() && good;
 }
 
 /* ---- the scene: one collector and one bystander for all victims */
@@ -305,9 +332,15 @@ static void begin(void)
 {
 	char policy[256];
 
-	snprintf(policy, sizeof(policy), "[tenant " TENANT "]\nmatch = uid=%u\nqp = %d\n",
-		 (unsigned)geteuid(), LIMIT_QPS);
+	snprintf(policy, sizeof(policy),
+		 "[host]\nqp = %d\npressure = 20%%\n"
+		 "[tenant " TENANT "]\nmatch = uid=%u\nqp = %d\nweight = 2\nguarantee.qp = %d\n"
+		 "rate.create_qp = %d/s burst %d\npace.bytes = 1MB/s\n",
+		 2 * LIMIT_QPS, (unsigned)geteuid(), LIMIT_QPS, LIMIT_QPS, CALLS_PER_SECOND,
+		 CALLS_BURST);
 	collector_policy(policy);
+	side_begin = seconds_now();
+	*shared_word(WORD_CALLS) = 0;
 	ledger_limits_clear(&no_limits);
 	collector_socket();
 	collector_start("");
@@ -327,6 +360,8 @@ static bool scene_set(const struct operation *operation)
 
 static void end(void)
 {
+	printf("%llu calls in %.0f s at %d/s\n", (unsigned long long)*shared_word(WORD_CALLS),
+	       seconds_now() - side_begin, CALLS_PER_SECOND);
 	if (late)
 		printf("%u outages lasted longer than a client waits, and were not judged\n", late);
 	late = 0;

@@ -5,7 +5,10 @@
  * the collector, which is started again at once. The test counts beside the ledger how much the
  * clients hold, which must never be above a limit; the books must be sound whenever the collector
  * was killed, and empty when all clients have ended. It ends after RDMA_INTERCEPT_TEST_KILLS kills
- * of clients, with one kill of the collector for every so many of them.
+ * of clients, with one kill of the collector for every so many of them. With
+ * RDMA_INTERCEPT_TEST_SHARES the tenants have weights and guarantees, and share nearly always; they
+ * have rates, too, above which all clients of a tenant together never are, and paces, whose shares
+ * never add up to more than the pace.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,16 +27,9 @@
 #include "harness.h"
 #include "ledger/ledger.h"
 #include "proto/client.h"
+#include "storm.h"
 
 enum {
-	CLIENTS = 24,
-	TENANTS = 2,
-	FIRST_UID = 61000, /* of the tenants, where we are root; otherwise there is one tenant */
-	DEVICES = 2,
-	HELD_MAX = 6,	     /* charges that a client holds at once */
-	OPERATIONS_MAX = 30, /* before it rests */
-	REST_MAX_US = 2000,
-	CLIENT_NICE = 5,       /* or the killer would mostly wait for a processor */
 	BURST_MAX = 8,	       /* kills at once */
 	PAUSE_MAX_US = 3000,   /* between two bursts, several times if necessary: */
 	PROGRESS_LEAST = 20,   /* until the clients had so many answers, or */
@@ -46,204 +40,14 @@ enum {
 	KILLS_DEFAULT = 9000,
 };
 
-static const double patience_seconds = 0.9; /* less than what a client waits in an outage */
+/* Of all clients of a tenant together. */
+static const struct {
+	struct rate rate; /* of create_qp */
+	uint64_t pace;	  /* bytes a second */
+} speeds[TENANTS] = { { { 2000, 400 }, 5000000 }, { { 3000, 300 }, 300000 } };
 
-/* ---- limits, and what is held beside them */
-
-enum scope_number {
-	HOST,
-	ON_DEVICE,
-	OF_TENANT = ON_DEVICE + DEVICES,
-	LIMITED_SCOPES = OF_TENANT + TENANTS
-};
-
-static uint64_t limit[LIMITED_SCOPES][KIND_COUNT];
-static unsigned tenants = TENANTS;
-
-static const char *const device_names[DEVICES] = { "fake0", "fake1" };
-
-static struct tally {
-	/* Counted after a charge and before a refund, so never too much. */
-	int64_t held[LIMITED_SCOPES][KIND_COUNT];
-	struct {
-		int64_t share[DEVICES][KIND_COUNT];
-	} client[CLIENTS];
-	uint64_t joins, charges, refusals, refunds, unanswered, excesses, faults;
-	unsigned latest; /* the client that called the ledger last: likely to be inside it */
-} * tally;
-
-static void count(uint64_t *word)
-{
-	__atomic_fetch_add(word, 1, __ATOMIC_RELAXED);
-}
-
-static unsigned below(unsigned *seed, unsigned most)
-{
-	return (unsigned)rand_r(seed) % most;
-}
-
-static void held_add(enum scope_number scope, unsigned kind, int64_t amount)
-{
-	int64_t now = __atomic_add_fetch(&tally->held[scope][kind], amount, __ATOMIC_SEQ_CST);
-
-	if (amount > 0 && now > 0 && (uint64_t)now > limit[scope][kind]) {
-		count(&tally->excesses);
-		CHECK(false, "%lld %s held in scope %d, %llu allowed", (long long)now,
-		      kind_rows[kind].name, (int)scope, (unsigned long long)limit[scope][kind]);
-	}
-}
-
-static void scopes_add(unsigned tenant, unsigned device, unsigned kind, int64_t amount)
-{
-	held_add(HOST, kind, amount);
-	held_add(ON_DEVICE + device, kind, amount);
-	held_add(OF_TENANT + tenant, kind, amount);
-}
-
-/* The share first: who is killed in between is counted too low. */
-static void hold(unsigned client, unsigned device, const struct cost *cost)
-{
-	for (unsigned i = 0; i < cost->count; i++) {
-		tally->client[client].share[device][cost->kind[i]] += (int64_t)cost->amount[i];
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		scopes_add(client % tenants, device, cost->kind[i], (int64_t)cost->amount[i]);
-	}
-}
-
-/* Likewise, the share last. */
-static void let_go(unsigned client, unsigned device, const struct cost *cost)
-{
-	for (unsigned i = 0; i < cost->count; i++) {
-		scopes_add(client % tenants, device, cost->kind[i], -(int64_t)cost->amount[i]);
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		tally->client[client].share[device][cost->kind[i]] -= (int64_t)cost->amount[i];
-	}
-}
-
-/* Of a client that stands still for good. */
-static void share_drop(unsigned client)
-{
-	for (unsigned device = 0; device < DEVICES; device++)
-		for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
-			int64_t *share = &tally->client[client].share[device][kind];
-
-			if (*share)
-				scopes_add(client % tenants, device, kind, -*share);
-			*share = 0;
-		}
-}
-
-/* ---- a client */
-
-static struct ledger ledger;
-static struct ledger_limits no_limits;
 static const struct log no_log = { .level = LOG_OFF };
-static char socket_path[PROTO_PATH];
 static pid_t clients[CLIENTS];
-
-struct holding {
-	unsigned device;
-	struct cost cost;
-};
-
-static struct holding holding_invent(unsigned *seed)
-{
-	struct holding holding = { .device = below(seed, DEVICES) };
-
-	if (below(seed, 2))
-		holding.cost = COST3(qp, 1 + below(seed, 3), send_wr, below(seed, 300), recv_wr,
-				     below(seed, 300));
-	else
-		holding.cost = COST2(mr, 1, mr_bytes, 4096u * (1 + below(seed, 64)));
-	return holding;
-}
-
-/* A client without an answer must have waited for it; then the client ends. Its share is dropped
- * first, since the collector gives it to others at once. */
-static void unanswered(unsigned client, double since, const char *what)
-{
-	count(&tally->unanswered);
-	if (!CHECK(seconds_now() - since >= patience_seconds, "%s: unanswered after %.3f s", what,
-		   seconds_now() - since))
-		count(&tally->faults);
-	share_drop(client);
-	_exit(0);
-}
-
-/* A refusal must be right by its own numbers. */
-static bool charge(unsigned client, const struct holding *holding)
-{
-	struct ledger_refusal refusal;
-	double before = seconds_now();
-	int result;
-
-	__atomic_store_n(&tally->latest, client, __ATOMIC_RELAXED);
-	result = ledger_charge(&ledger, 1 + holding->device, &holding->cost, &refusal);
-	if (result == LEDGER_REFUSED) {
-		count(&tally->refusals);
-		if (!CHECK(refusal.used <= refusal.limit &&
-				   refusal.used + refusal.wanted > refusal.limit,
-			   "refused %s: %llu used, %llu wanted, %llu allowed",
-			   kind_rows[refusal.kind].name, (unsigned long long)refusal.used,
-			   (unsigned long long)refusal.wanted, (unsigned long long)refusal.limit))
-			count(&tally->faults);
-		return false;
-	}
-	if (result == LEDGER_UNANSWERED)
-		unanswered(client, before, "a charge");
-	if (!CHECK(result == 0, "charge: %d", result))
-		count(&tally->faults);
-	hold(client, holding->device, &holding->cost);
-	count(&tally->charges);
-	return true;
-}
-
-static void join(unsigned client)
-{
-	const struct ledger_options options = {
-		.transport = TRANSPORT_LEASE,
-		.socket = socket_path,
-		.limits = &no_limits,
-		.log = &no_log,
-	};
-	char problem[PROBLEM_SIZE] = "";
-	double before = seconds_now();
-
-	if (ledger_open(&ledger, &options, problem) < 0)
-		unanswered(client, before, problem);
-	for (unsigned i = 0; i < DEVICES; i++)
-		if (!CHECK(ledger_device(&ledger, device_names[i]) == (int)(1 + i)))
-			count(&tally->faults);
-	count(&tally->joins);
-}
-
-/* Works until it is killed. */
-static void client_live(unsigned client)
-{
-	unsigned seed = (unsigned)getpid(), holds = 0;
-	uid_t uid = FIRST_UID + client % tenants;
-	struct holding held[HELD_MAX];
-
-	if (tenants > 1 && setresuid(uid, uid, uid))
-		_exit(1);
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* another user's process has lost it */
-	setpriority(PRIO_PROCESS, 0, CLIENT_NICE);
-	join(client);
-	for (;;) {
-		for (unsigned left = below(&seed, OPERATIONS_MAX); left; left--) {
-			if (holds < HELD_MAX && below(&seed, 2)) {
-				held[holds] = holding_invent(&seed);
-				holds += charge(client, &held[holds]);
-			} else if (holds) {
-				holds--;
-				let_go(client, held[holds].device, &held[holds].cost);
-				ledger_refund(&ledger, 1 + held[holds].device, &held[holds].cost);
-				count(&tally->refunds);
-			}
-		}
-		usleep(below(&seed, REST_MAX_US));
-	}
-}
 
 static void clients_start(void)
 {
@@ -252,7 +56,7 @@ static void clients_start(void)
 			continue;
 		clients[i] = family_fork();
 		if (clients[i] == 0)
-			client_live(i);
+			storm_client_live(i);
 	}
 }
 
@@ -267,7 +71,7 @@ static bool client_has_ended(unsigned client, int flags)
 	if (!CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) ||
 			   (WIFEXITED(status) && WEXITSTATUS(status) == 0),
 		   "a client ended with status %#x", (unsigned)status))
-		count(&tally->faults);
+		storm_count(&storm_tally->faults);
 	return true;
 }
 
@@ -290,7 +94,7 @@ static unsigned clients_kill(unsigned set)
 		if (set >> i & 1) {
 			bool ended = client_has_ended(i, WUNTRACED);
 
-			share_drop(i);
+			storm_share_drop(i);
 			if (ended) {
 				set &= ~(1u << i);
 				clients[i] = 0;
@@ -310,7 +114,7 @@ static unsigned clients_kill(unsigned set)
 
 static unsigned victims_choose(void)
 {
-	unsigned set = 1u << __atomic_load_n(&tally->latest, __ATOMIC_RELAXED);
+	unsigned set = 1u << __atomic_load_n(&storm_tally->latest, __ATOMIC_RELAXED);
 
 	for (int more = rand() % BURST_MAX; more; more--)
 		set |= 1u << rand() % CLIENTS;
@@ -331,7 +135,7 @@ static void collector_exec(void)
 	dup2(fd, STDERR_FILENO);
 	snprintf(program, sizeof(program), "%s/collector_server", getenv("BUILD_DIRECTORY"));
 	snprintf(policy, sizeof(policy), "%s", harness_path("policy.conf"));
-	execl(program, "collector_server", "--socket", socket_path, "--state", state_path,
+	execl(program, "collector_server", "--socket", storm_socket, "--state", state_path,
 	      "--policy", policy, "--log-level", "warn", NULL);
 	_exit(126);
 }
@@ -363,7 +167,7 @@ static void collector_look(void)
 	if (waitpid(collector, &status, WNOHANG) != collector)
 		return;
 	CHECK(false, "the collector ended with status %#x", (unsigned)status);
-	count(&tally->faults);
+	storm_count(&storm_tally->faults);
 	collector_log_print();
 	collector_start();
 }
@@ -382,7 +186,7 @@ static unsigned tenant_number(const struct frozen *frozen, unsigned tenant)
 static unsigned device_number(const struct frozen *frozen, unsigned device)
 {
 	for (unsigned i = 1; i < DEVICES_MAX; i++)
-		if (!strcmp(frozen->file->device[i].name, device_names[device]))
+		if (!strcmp(frozen->file->device[i].name, storm_devices[device]))
 			return i;
 	return DEVICES_MAX;
 }
@@ -395,11 +199,32 @@ static unsigned frozen_over(const struct frozen *frozen, enum scope_number scope
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
 		wide granted = frozen_granted(frozen, tenant, device, kind);
 
-		over += !CHECK(granted <= limit[scope][kind], "%llu %s granted in scope %d of %llu",
+		over += !CHECK(granted <= storm_limit[scope][kind], "%llu %s granted in scope %d of %llu",
 			       (unsigned long long)granted, kind_rows[kind].name, (int)scope,
-			       (unsigned long long)limit[scope][kind]);
+			       (unsigned long long)storm_limit[scope][kind]);
 	}
 	return over;
+}
+
+/* What the processes of a tenant may post together, as a killed collector left it: each lease has at
+ * least 1 byte a second more than nothing. */
+static unsigned frozen_paces_over(const struct frozen *frozen, unsigned tenant, uint64_t pace)
+{
+	uint64_t sum = 0, leases = 0;
+
+	if (tenant >= FROZEN_TENANTS || !frozen->table[tenant])
+		return 0;
+	for (unsigned i = 0; i < frozen->file->leases_high; i++) {
+		const struct book_lease *row = &frozen->file->lease[i];
+
+		if (row->state != BOOK_TAKEN || frozen->file->member[row->member].tenant != tenant)
+			continue;
+		sum += frozen->table[tenant]->row[i].share.bytes;
+		leases++;
+	}
+	return !CHECK(sum <= pace + 2 * leases, "%llu leases may post %llu bytes/s of %llu",
+		      (unsigned long long)leases, (unsigned long long)sum,
+		      (unsigned long long)pace);
 }
 
 /* The books as a killed collector left them. */
@@ -414,9 +239,13 @@ static void books_look(void)
 	bad = frozen_faults(&frozen) + frozen_over(&frozen, HOST, BOOKS_NOBODY, BOOKS_NOBODY);
 	for (unsigned i = 0; i < DEVICES; i++)
 		bad += frozen_over(&frozen, ON_DEVICE + i, BOOKS_NOBODY, device_number(&frozen, i));
-	for (unsigned i = 0; i < tenants; i++)
+	for (unsigned i = 0; i < storm_tenants; i++)
 		bad += frozen_over(&frozen, OF_TENANT + i, tenant_number(&frozen, i), BOOKS_NOBODY);
-	tally->faults += bad;
+	for (unsigned i = 0; i < storm_tenants; i++)
+		if (storm_rate[i].per_second)
+			bad += frozen_paces_over(&frozen, tenant_number(&frozen, i),
+						 speeds[i].pace);
+	storm_tally->faults += bad;
 	frozen_unmap(&frozen);
 }
 
@@ -451,7 +280,7 @@ static bool collector_says_nothing(void)
 	char problem[PROBLEM_SIZE];
 	struct proto_row host;
 
-	if (proto_rows(socket_path, MESSAGE_GET_STATS, &all, row_first, &host, 1000, problem) < 0 ||
+	if (proto_rows(storm_socket, MESSAGE_GET_STATS, &all, row_first, &host, 1000, problem) < 0 ||
 	    host.processes)
 		return false;
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
@@ -470,12 +299,12 @@ static unsigned calm(void)
 		collector_look();
 		if (!waiting_goes_on(&waiting)) {
 			CHECK(false, "the collector still counts something, without any client");
-			count(&tally->faults);
+			storm_count(&storm_tally->faults);
 			collector_log_print();
 			break;
 		}
 	}
-	memset(tally->held, 0, sizeof(tally->held));
+	memset(storm_tally->held, 0, sizeof(storm_tally->held));
 	return kills;
 }
 
@@ -505,9 +334,9 @@ static unsigned books_left(void)
 
 static uint64_t answers(void)
 {
-	return __atomic_load_n(&tally->charges, __ATOMIC_RELAXED) +
-	       __atomic_load_n(&tally->refusals, __ATOMIC_RELAXED) +
-	       __atomic_load_n(&tally->joins, __ATOMIC_RELAXED);
+	return __atomic_load_n(&storm_tally->charges, __ATOMIC_RELAXED) +
+	       __atomic_load_n(&storm_tally->refusals, __ATOMIC_RELAXED) +
+	       __atomic_load_n(&storm_tally->joins, __ATOMIC_RELAXED);
 }
 
 /* Lets the clients work for a moment, which is longer on a busy machine. */
@@ -522,13 +351,30 @@ static void progress_wait(void)
 	}
 }
 
+static bool speeds_hold(double since)
+{
+	for (unsigned i = 0; i < storm_tenants; i++)
+		if (!storm_rate_holds(i, since))
+			storm_count(&storm_tally->faults);
+	return !storm_tally->faults;
+}
+
+/* How much of its rate each tenant used. */
+static void speeds_print(double since)
+{
+	for (unsigned i = 0; i < storm_tenants && storm_rate[i].per_second; i++)
+		printf("tenant %u: %.0f calls/s of %u/s\n", i,
+		       (double)storm_tally->calls[i] / (seconds_now() - since),
+		       storm_rate[i].per_second);
+}
+
 static void storm(unsigned wanted)
 {
 	unsigned kills = 0, calms = 0, next_outage = OUTAGE_KILLS, next_calm = CALM_KILLS;
 	double start = seconds_now();
 
 	collector_start();
-	while (kills < wanted && !tally->faults && !tally->excesses) {
+	while (kills < wanted && speeds_hold(start) && !storm_tally->excesses) {
 		clients_start();
 		collector_look();
 		if (kills >= next_outage) {
@@ -545,6 +391,8 @@ static void storm(unsigned wanted)
 	}
 	clients_start();
 	kills += calm();
+	speeds_hold(start);
+	speeds_print(start);
 	printf("%u clients and %u collectors killed, %u calms; %.1f s\n", kills, outages,
 	       calms + 1, seconds_now() - start);
 	CHECK(kills < wanted || outages >= wanted / (2 * OUTAGE_KILLS), "%u collectors killed",
@@ -583,9 +431,23 @@ static void rules_write(FILE *file, unsigned first, unsigned last)
 	for (unsigned i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
 		if (rules[i].scope < first || rules[i].scope > last)
 			continue;
-		limit[rules[i].scope][rules[i].kind] = rules[i].most;
+		storm_limit[rules[i].scope][rules[i].kind] = rules[i].most;
 		fprintf(file, "%s = %llu\n", rules[i].key, (unsigned long long)rules[i].most);
 	}
+}
+
+/* Limits of tenants change all the time then: they are computed from what the tenants want. */
+static bool shares_wanted(void)
+{
+	return getenv("RDMA_INTERCEPT_TEST_SHARES");
+}
+
+static void speeds_write(FILE *file, unsigned tenant)
+{
+	storm_rate[tenant] = speeds[tenant].rate;
+	fprintf(file, "rate.create_qp = %u/s burst %u\npace.bytes = %llu/s\n",
+		storm_rate[tenant].per_second, storm_rate[tenant].burst,
+		(unsigned long long)speeds[tenant].pace);
 }
 
 static void policy_make(void)
@@ -594,13 +456,18 @@ static void policy_make(void)
 
 	if (!file)
 		abort();
-	memset(limit, 0xff, sizeof(limit));
-	fprintf(file, "[host]\n");
+	memset(storm_limit, 0xff, sizeof(storm_limit));
+	fprintf(file, "[host]\n%s", shares_wanted() ? "pressure = 30%\n" : "");
 	rules_write(file, HOST, OF_TENANT - 1);
-	for (unsigned i = 0; i < tenants; i++) {
+	for (unsigned i = 0; i < storm_tenants; i++) {
 		fprintf(file, "[tenant t%u]\nmatch = uid=%u\n", i,
-			tenants > 1 ? FIRST_UID + i : (unsigned)geteuid());
+			storm_tenants > 1 ? FIRST_UID + i : (unsigned)geteuid());
 		rules_write(file, OF_TENANT + i, OF_TENANT + i);
+		if (!shares_wanted())
+			continue;
+		fprintf(file, "weight = %u\nguarantee.qp = %u\nguarantee.device.fake0.qp = 2\n",
+			1 + i, 4 + i);
+		speeds_write(file, i);
 	}
 	fclose(file);
 }
@@ -616,31 +483,32 @@ static void storm_of_kills(void)
 {
 	unsigned left;
 
-	tally = mmap(NULL, sizeof(*tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+	storm_tally = mmap(NULL, sizeof(*storm_tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		     0);
-	if (tally == MAP_FAILED)
+	if (storm_tally == MAP_FAILED)
 		abort();
 	srand((unsigned)getpid());
-	tenants = geteuid() == 0 ? TENANTS : 1;
-	snprintf(socket_path, sizeof(socket_path), "%s", harness_path("collector.sock"));
+	storm_tenants = geteuid() == 0 ? TENANTS : 1;
+	snprintf(storm_socket, sizeof(storm_socket), "%s", harness_path("collector.sock"));
 	snprintf(state_path, sizeof(state_path), "%s", harness_path("state"));
 	/* The tenants' users must come to the socket. */
 	if (chmod(harness_path("."), 0711))
 		abort();
-	ledger_limits_clear(&no_limits);
 	policy_make();
 	storm(kills_wanted());
 	left = collector_end() + books_left();
-	printf("%llu joins, %llu charges, %llu refunds, %llu refusals, %llu unanswered; "
-	       "%llu times over a limit, %llu faults, %u left\n",
-	       (unsigned long long)tally->joins, (unsigned long long)tally->charges,
-	       (unsigned long long)tally->refunds, (unsigned long long)tally->refusals,
-	       (unsigned long long)tally->unanswered, (unsigned long long)tally->excesses,
-	       (unsigned long long)tally->faults, left);
-	if (left || tally->faults)
+	printf("%llu joins, %llu charges, %llu refunds, %llu refusals, %llu throttled, "
+	       "%llu unanswered; %llu times over a limit, %llu faults, %u left\n",
+	       (unsigned long long)storm_tally->joins, (unsigned long long)storm_tally->charges,
+	       (unsigned long long)storm_tally->refunds, (unsigned long long)storm_tally->refusals,
+	       (unsigned long long)storm_tally->throttled,
+	       (unsigned long long)storm_tally->unanswered, (unsigned long long)storm_tally->excesses,
+	       (unsigned long long)storm_tally->faults, left);
+	if (left || storm_tally->faults)
 		collector_log_print();
-	CHECK(left == 0 && tally->excesses == 0 && tally->faults == 0);
-	CHECK(tally->charges > 0 && tally->refusals > 0);
+	CHECK(left == 0 && storm_tally->excesses == 0 && storm_tally->faults == 0);
+	CHECK(storm_tally->charges > 0 && storm_tally->refusals > 0);
+	CHECK(storm_tally->throttled > 0 || !shares_wanted());
 }
 
 static void driver(void)

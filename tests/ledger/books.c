@@ -113,10 +113,10 @@ unsigned books_drift(struct layout_header *header)
 {
 	unsigned drift = 0;
 
-	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+	for (unsigned kind = 0; kind < KINDS_COUNTED; kind++)
 		drift += kind_drift(header, kind);
 	for (unsigned seat = 0; seat < header->seats_high; seat++)
-		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		for (unsigned kind = 0; kind < KINDS_COUNTED; kind++)
 			if (header->seat[seat].state == SEAT_TAKEN)
 				drift += slot_drift(layout_slot(header, seat), kind);
 	return drift;

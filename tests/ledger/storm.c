@@ -19,6 +19,7 @@
 #include "books.h"
 #include "family.h"
 #include "harness.h"
+#include "holding.h"
 
 enum {
 	WORKERS = 12,
@@ -55,29 +56,7 @@ static void count(uint64_t *word)
 	__atomic_fetch_add(word, 1, __ATOMIC_RELAXED);
 }
 
-static unsigned below(unsigned *seed, unsigned limit)
-{
-	return (unsigned)rand_r(seed) % limit;
-}
-
 /* ---- a worker ---- */
-
-struct holding {
-	unsigned device;
-	struct cost cost;
-};
-
-static struct holding holding_invent(unsigned *seed)
-{
-	struct holding holding = { .device = below(seed, DEVICES) };
-
-	if (below(seed, 2))
-		holding.cost = COST3(qp, 1 + below(seed, 3), send_wr, below(seed, 300), recv_wr,
-				     below(seed, 300));
-	else
-		holding.cost = COST2(mr, 1, mr_bytes, 4096u * (1 + below(seed, 64)));
-	return holding;
-}
 
 /* The numbers in a refusal must justify it, and there must be no fault. */
 static bool charge(const struct holding *holding)
@@ -109,7 +88,7 @@ static void *work(void *argument)
 
 	for (unsigned rounds = below(&seed, ROUNDS_MAX); rounds; rounds--) {
 		if (holds < HELD_MAX && below(&seed, 2)) {
-			held[holds] = holding_invent(&seed);
+			held[holds] = holding_invent(&seed, DEVICES);
 			holds += charge(&held[holds]);
 		} else if (holds) {
 			holds--;

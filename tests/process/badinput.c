@@ -116,6 +116,9 @@ static void settings(void)
 		{ "MAX_MEMORY_PER_PROCESS", { "10X", "M", "99999999999999999999", "1GG" } },
 		{ "LIMITS", { "qp=1", "process:qp", "process:qp=", "process:nosuch=1", "device:qp=1",
 			      "host:qp=1," } },
+		{ "RATES", { "reg_mr=1/s", "process:reg_mr=100", "process:nosuch=1/s",
+			     "process:reg_mr=1/s;action=wait", "process:reg_mr=1/s;max_delay=5",
+			     "process:reg_mr=1/s," } },
 		{ "SHM_NAME", { "a/b", "..", "/" } },
 		{ "SHM_MODE", { "0400", "0777", "888", "1666" } },
 		{ "DENY_ERRNO", { "0", "4096", "ENOSUCH" } },
@@ -213,7 +216,7 @@ static void shared_file(void)
 	change_word(offsetof(struct layout_signature, word_bits), 64);
 	change_word(offsetof(struct layout_signature, kinds), 7);
 	unusable("with other tables (7 kinds");
-	change_word(offsetof(struct layout_signature, kinds), KIND_COUNT);
+	change_word(offsetof(struct layout_signature, kinds), KINDS_COUNTED);
 	if (truncate(shm_path(), 70000))
 		abort();
 	unusable("is truncated: 70000 of");

@@ -218,7 +218,8 @@ static void interrupted_start(const char *argument)
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s", harness_path("collector.sock"));
 	CHECK(bind(server, (struct sockaddr *)&address, sizeof(address)) == 0 &&
 	      listen(server, 8) == 0);
-	devices = ibv_get_device_list(NULL);
+	devices = ibv_get_device_list(NULL); /* the first try */
+	sleep(2);			     /* the next one is due */
 	signal(SIGALRM, open_device);
 	setitimer(ITIMER_REAL, &soon, NULL);
 	errno = 0;

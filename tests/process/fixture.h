@@ -44,6 +44,23 @@ static inline void *fixture_part(void *part, const char *what)
 	return part;
 }
 
+/* One whose posts go by the functions of struct ibv_qp_ex. */
+static inline struct ibv_qp_ex *qp_extended_make(struct fixture *fixture)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = fixture->cq,
+		.recv_cq = fixture->cq,
+		.qp_type = IBV_QPT_RC,
+		.cap = { SEND_DEPTH, RECV_DEPTH, 1, 1, 0 },
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = fixture->pd,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND,
+	};
+	struct ibv_qp *qp = ibv_create_qp_ex(fixture->context, &attr);
+
+	return fixture_part(qp ? ibv_qp_to_qp_ex(qp) : NULL, "an extended queue pair");
+}
+
 static inline struct fixture fixture_open_device(unsigned device)
 {
 	struct fixture fixture = { .devices = ibv_get_device_list(NULL) };

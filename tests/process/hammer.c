@@ -147,7 +147,7 @@ static void run(const char *scenario)
 	       (unsigned long long)*shared_word(WORD_REFUSED),
 	       (unsigned long long)*shared_word(WORD_PEAK));
 	CHECK(*shared_word(WORD_WRONG) == 0);
-	for (int kind = 0; kind < KIND_COUNT; kind++)
+	for (int kind = 0; kind < KINDS_COUNTED; kind++)
 		CHECK(used((enum kind)kind) == 0, "%s", kind_rows[kind].name);
 }
 

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "fakeverbs.h"
 #include "fixture.h"
 #include "harness.h"
@@ -175,7 +176,7 @@ static void imports(const char *argument)
 	CHECK(used(KIND_ctx) == 1 && used(KIND_mr) == 1 && used(KIND_mw) == 1 && fake_live("mr") == 1,
 	      "the file is still open");
 	ibv_close_device(second);
-	for (int kind = 0; kind < KIND_COUNT; kind++)
+	for (int kind = 0; kind < KINDS_COUNTED; kind++)
 		CHECK(used((enum kind)kind) == 0, "%s", kind_rows[kind].name);
 	CHECK(fake_live("all") == 0);
 }
@@ -294,6 +295,56 @@ static void cq_events(const char *argument)
 	CHECK(slot->tallies.counter[COUNTER_CQ_EVENTS] == 3);
 	CHECK(ibv_destroy_comp_channel(channel) == 0);
 	fixture_close(&fixture);
+}
+
+static uint64_t calls_of(enum verb_class class)
+{
+	const struct verb_tally *verb = &own_slot()->tallies.verb[class];
+	uint64_t calls = 0;
+
+	for (unsigned i = 0; i < LATENCY_BUCKETS; i++)
+		calls += verb->latency[i];
+	return calls;
+}
+
+/* Calls that reach the provider are counted and timed by class, failed ones among them, refused
+ * ones apart. The limits of this scenario are three QPs and 64 CQEs. */
+static void calls(const char *argument)
+{
+	uint64_t begun = clock_now_ns(), passed;
+	struct fixture fixture = fixture_open();
+	const struct verb_tally *verb = own_slot()->tallies.verb;
+	struct ibv_qp *qp[3];
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	struct ibv_mr *mr = mr_make(&fixture, 4096);
+
+	for (unsigned i = 0; i < 3; i++)
+		qp[i] = qp_make(&fixture, IBV_QPT_RC);
+	CHECK(!qp_make(&fixture, IBV_QPT_RC) && !qp_make(&fixture, IBV_QPT_RC));
+	CHECK(calls_of(VERB_create_qp) == 3 && verb[VERB_create_qp].refused == 2 &&
+	      verb[VERB_create_qp].failed == 0);
+	fake_set("ibv_destroy_qp", FAKE_FAIL, EBUSY, 0, 1);
+	CHECK(ibv_destroy_qp(qp[0]) == EBUSY);
+	CHECK(calls_of(VERB_destroy_qp) == 1 && verb[VERB_destroy_qp].failed == 1);
+	for (unsigned i = 0; i < 3; i++)
+		CHECK(ibv_modify_qp(qp[i], &attr, IBV_QP_STATE) == 0 && ibv_destroy_qp(qp[i]) == 0);
+	CHECK(calls_of(VERB_destroy_qp) == 4 && verb[VERB_destroy_qp].failed == 1);
+	CHECK(calls_of(VERB_modify_qp) == 3 && calls_of(VERB_create_cq) == 1);
+	fake_set("ibv_create_qp", FAKE_FAIL, ENOMEM, 0, 1);
+	CHECK(!qp_make(&fixture, IBV_QPT_RC));
+	CHECK(calls_of(VERB_create_qp) == 4 && verb[VERB_create_qp].failed == 1);
+	CHECK(ibv_resize_cq(fixture.cq, 20) == 0 && ibv_resize_cq(fixture.cq, 100) == EDQUOT);
+	CHECK(calls_of(VERB_resize) == 1 && verb[VERB_resize].refused == 1);
+	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0) == 0);
+	CHECK(ibv_dereg_mr(mr) == 0);
+	CHECK(calls_of(VERB_reg_mr) == 2 && calls_of(VERB_dereg_mr) == 1);
+	CHECK(calls_of(VERB_create_other) == 2, "a context and a PD");
+	fixture_close(&fixture);
+	CHECK(calls_of(VERB_destroy_other) == 2 && calls_of(VERB_destroy_cq) == 1);
+	passed = clock_now_ns() - begun;
+	for (unsigned class = 0; class < VERB_CLASSES; class++)
+		CHECK(!calls_of(class) == !verb[class].ns && verb[class].ns <= passed,
+		      "class %u: %llu ns", class, (unsigned long long)verb[class].ns);
 }
 
 static void cm_events(const char *argument)
@@ -453,7 +504,7 @@ static const struct scenario scenarios[] = {
 	{ "srq_depth", srq_depth },   { "own_queues", own_queues },
 	{ "implicit_odp", implicit_odp }, { "imports", imports },
 	{ "closing", closing },	      { "qp_gauges", qp_gauges },
-	{ "cq_events", cq_events },   { "cm_events", cm_events },
+	{ "calls", calls }, { "cq_events", cq_events },   { "cm_events", cm_events },
 	{ "endpoint", endpoint },     { "old_abi", old_abi },
 	{ "unknown", unknown },	      { "small_context", small_context },
 	{ "reuse", reuse },	      { "modes", modes },
@@ -515,6 +566,7 @@ static void driver(void)
 		{ "imports", "" },
 		{ "closing", "" },
 		{ "qp_gauges", "" },
+		{ "calls", "LIMITS=process:qp=3,cqe=64" },
 		{ "cq_events", "" },
 		{ "cm_events", "LIMITS=process:cm_id=3" },
 		{ "endpoint", "" },

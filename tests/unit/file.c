@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Small files are read whole or cut at the end, replaced whole or not at all. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -11,6 +13,19 @@
 #include "harness.h"
 
 static char directory[] = "/tmp/rdma_file.XXXXXX";
+
+/* In the place of libc's: another user may be faster than what follows it, and then there is a link
+ * where the directory was. */
+static const char *planted;
+
+int mkdir(const char *path, mode_t mode)
+{
+	int result = (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+
+	if (!result && planted && (rmdir(path) || symlink(planted, path)))
+		abort();
+	return result;
+}
 
 static const char *path_of(const char *name)
 {
@@ -85,6 +100,24 @@ static void directories(void)
 	rmdir(path_of("z"));
 }
 
+static void planted_link(void)
+{
+	char target[160];
+	struct stat status;
+
+	snprintf(target, sizeof(target), "%s", path_of("target"));
+	CHECK(mkdir(target, 0700) == 0);
+	planted = target;
+	CHECK(file_make_directories(path_of("l"), 0755, 0755, true) < 0, "a link is taken");
+	planted = NULL;
+	CHECK(lstat(path_of("l"), &status) == 0 && S_ISLNK(status.st_mode), "there was no link");
+	CHECK(stat(target, &status) == 0);
+	CHECK((status.st_mode & 07777) == 0700, "the mode was set behind the link: %o",
+	      (unsigned)status.st_mode);
+	unlink(path_of("l"));
+	rmdir(target);
+}
+
 static void driver(void)
 {
 	if (!mkdtemp(directory))
@@ -92,6 +125,7 @@ static void driver(void)
 	RUN(of_a_process);
 	RUN(replacing);
 	RUN(directories);
+	RUN(planted_link);
 	CHECK(rmdir(directory) == 0, "something was left in %s", directory);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The guard's counts while so many others change them that every compare-and-swap is lost. The
- * functions run here on a stand-in for the kernel: no test can arrange that in the lab.
+ * The guard's counts while so many others change them that every compare-and-swap is lost, and
+ * charges of objects whose end was not seen. The functions run here on a stand-in for the kernel: no
+ * test can arrange the first in the lab, and of the second only some (guard-skips).
  */
 #pragma GCC diagnostic ignored "-Wunknown-pragmas"
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -59,9 +60,46 @@ static void contention(void)
 		}
 }
 
+/* Charges of two tenants: those of objects that are no more go, of this tenant and kind only. */
+static void stale(void)
+{
+	enum { GONE, REPLACED, MOVED, ALIVE, OTHERS, OBJECTS };
+	static struct {
+		char before[64];
+		__u32 type;
+	} api[2];
+	static char hardware, file, new_file;
+	static struct ib_uobject objects_[OBJECTS];
+	__u32 slot = SLOT;
+	__u64 address[OBJECTS];
+
+	for (unsigned i = 0; i < 2; i++)
+		memcpy((char *)&api[i] + offsets.api_object_id,
+		       &(__u32){ i ? UVERBS_OBJECT_CQ : UVERBS_OBJECT_QP }, sizeof(__u32));
+	for (unsigned i = 0; i < OBJECTS; i++) {
+		struct guard_charge charge = { .file = (__u64)&file,
+					       .slot = i == OTHERS ? SLOT + 1 : SLOT,
+					       .kind = KIND_qp };
+
+		objects_[i].object = i == GONE || i == OTHERS ? NULL : &hardware;
+		objects_[i].ufile = i == MOVED ? &new_file : &file;
+		objects_[i].uapi_object = (void *)&api[i == REPLACED];
+		address[i] = (__u64)&objects_[i];
+		bpf_map_update_elem(&guard_charges, &address[i], &charge, BPF_ANY);
+	}
+	bpf_map_lookup_elem(&guard_counts, &slot)->used[KIND_qp] = 4;
+	stale_drop(SLOT, KIND_cq);
+	CHECK(qps() == 4, "%lld used", (long long)qps());
+	stale_drop(SLOT, KIND_qp);
+	CHECK(qps() == 1, "%lld used", (long long)qps());
+	for (unsigned i = 0; i < OBJECTS; i++)
+		CHECK(!bpf_map_lookup_elem(&guard_charges, &address[i]) == (i < ALIVE), "%u", i);
+}
+
 static void driver(void)
 {
 	RUN(contention);
+	RUN(stale);
 }
 
 int main(int argc, char **argv)

@@ -75,14 +75,69 @@ static void limits(void)
 		limits_of(names[i], (int)i);
 }
 
+/* Each port has a number of its own for each kind that is counted by port, and no other kind or
+ * port has one. */
+static void ports(void)
+{
+	unsigned next = KIND_COUNT;
+
+	for (unsigned port = 0; port <= 255; port++)
+		for (int kind = 0; kind < KIND_COUNT; kind++) {
+			int on_port = kind_on_port((enum kind)kind, port);
+			bool counted = port >= 1 && port <= PORTS_COUNTED &&
+				       (kind == KIND_qp || kind == KIND_ah);
+
+			CHECK((on_port >= 0) == counted, "%s on port %u", names[kind], port);
+			if (on_port < 0)
+				continue;
+			CHECK(on_port == (int)next++, "%s on port %u", names[kind], port);
+			CHECK(kind_port((unsigned)on_port) == port);
+			CHECK(kind_plain((unsigned)on_port) == (enum kind)kind);
+			CHECK(!strcmp(kind_rows[on_port].name, names[kind]));
+			CHECK(!kind_rows[on_port].guarded && !kind_rows[on_port].drift);
+		}
+	CHECK(next == KINDS_COUNTED);
+	CHECK(kind_port(KIND_qp) == 0 && kind_plain(KIND_mr) == KIND_mr);
+}
+
+/* port:NAME/PORT: in the setting LIMITS. */
+static void port_limits(void)
+{
+	static const char *const wrong[] = {
+		"port:rxe0:qp=1", "port:rxe0/:qp=1",   "port:rxe0/0:qp=1",   "port:rxe0/5:qp=1",
+		"port:/1:qp=1",	  "port:rxe0/x:qp=1",  "port:rxe0/255:qp=1", "port:rxe0/1:mr=1",
+		"port:rxe0/1qp=", "port:rxe0/1:qp=-1", "port:rxe0/-1:qp=1",  "port:rxe0/1.:qp=1",
+	};
+	static struct config config;
+
+	snprintf(assignment, sizeof(assignment), "%s",
+		 "port:rxe0/1:qp=7,ah=8;device:rxe0:qp=9;port:rxe1/4:qp=5");
+	config_read(&config, lookup);
+	CHECK(config.complaints == 0, "%s", config.complaint[0]);
+	CHECK(config.limits.devices == 2);
+	CHECK(config.limits.device[0].limit[kind_on_port(KIND_qp, 1)] == 7);
+	CHECK(config.limits.device[0].limit[kind_on_port(KIND_ah, 1)] == 8);
+	CHECK(config.limits.device[0].limit[kind_on_port(KIND_qp, 2)] == UNLIMITED);
+	CHECK(config.limits.device[0].limit[KIND_qp] == 9);
+	CHECK(config.limits.device[1].limit[kind_on_port(KIND_qp, 4)] == 5);
+	CHECK(config.limits.device[1].limit[KIND_qp] == UNLIMITED);
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		snprintf(assignment, sizeof(assignment), "%s", wrong[i]);
+		config_read(&config, lookup);
+		CHECK(config.complaints == 1 && config.limits.devices == 0, "%s", wrong[i]);
+	}
+}
+
 /* The shared file has room for every kind. */
 static void layout(void)
 {
 	const struct layout_slot *slot = NULL;
 	const struct layout_header *header = NULL;
 
-	CHECK(ROOM(slot->used) == rows && ROOM(slot->device[0].charged) == rows &&
-	      ROOM(header->limit) == rows && ROOM(header->device[0].used) == rows);
+	unsigned room = rows + PORT_KINDS * PORTS_COUNTED;
+
+	CHECK(ROOM(slot->used) == room && ROOM(slot->device[0].charged) == room &&
+	      ROOM(header->limit) == room && ROOM(header->device[0].used) == room);
 	printf("%u kinds\n", rows);
 }
 
@@ -91,6 +146,8 @@ static void driver(void)
 	rows = rows_read(names, 64);
 	RUN(table);
 	RUN(limits);
+	RUN(ports);
+	RUN(port_limits);
 	RUN(layout);
 }
 

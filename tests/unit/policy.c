@@ -99,6 +99,25 @@ static void every_kind_has_its_keys(void)
 	}
 }
 
+/* A port has limits of its own, in every section, beside those of its device. */
+static void ports(void)
+{
+	struct policy *policy = policy_good(
+		"[host]\nport.a.b/1.qp = 1\nport.a.b/2.qp = 2\nport.a.b/1.ah = 3\ndevice.a.b.qp = 4\n"
+		"[default]\nport.a.b/1.qp = 5\n[tenant t]\nprocess.port.a.b/4.ah = 6\n");
+	enum kind qp_1 = (enum kind)kind_on_port(KIND_qp, 1);
+
+	CHECK(policy_limit(&policy->host, "a.b", qp_1) == 1);
+	CHECK(policy_limit(&policy->host, "a.b", (enum kind)kind_on_port(KIND_qp, 2)) == 2);
+	CHECK(policy_limit(&policy->host, "a.b", (enum kind)kind_on_port(KIND_ah, 1)) == 3);
+	CHECK(policy_limit(&policy->host, "a.b", KIND_qp) == 4);
+	CHECK(policy_limit(&policy->host, NULL, qp_1) == NONE);
+	CHECK(policy_limit_of(policy, "t", false, "a.b", qp_1) == 5);
+	CHECK(policy_limit_of(policy, "t", true, "a.b", (enum kind)kind_on_port(KIND_ah, 4)) == 6);
+	CHECK(policy_limit_of(policy, "t", true, "a.b", qp_1) == NONE);
+	policy_free(policy);
+}
+
 static void mistakes(void)
 {
 	policy_bad("qp = 1\n", 1, "'qp': no section yet: expected [SECTION]");
@@ -127,6 +146,21 @@ static void mistakes(void)
 	policy_bad(
 		"[host]\ndevice.0123456789012345678901234567890123456789012345678901234567890123.qp=1\n",
 		2, "63");
+	policy_bad("[host]\nport.mlx5_0.qp = 1\n", 2,
+		   "'port.mlx5_0.qp': invalid key of a port: expected port.NAME/PORT.KIND");
+	policy_bad("[host]\nport.mlx5_0/1 = 1\n", 2, "port.NAME/PORT.KIND");
+	policy_bad("[host]\nport./1.qp = 1\n", 2, "invalid name of a device");
+	policy_bad("[host]\n\nport.mlx5_0/0.qp = 1\n", 3,
+		   "port.mlx5_0/0.qp: invalid port '0': expected a number from 1 to 4");
+	policy_bad("[tenant a]\nport.mlx5_0/255.qp = 1\n", 2, "invalid port '255'");
+	policy_bad("[tenant a]\nport.mlx5_0/5.qp = 1\n", 2, "invalid port '5'");
+	policy_bad("[tenant a]\nport.mlx5_0/x.qp = 1\n", 2, "invalid port 'x'");
+	policy_bad("[tenant a]\nport.mlx5_0/.qp = 1\n", 2, "invalid port ''");
+	policy_bad("[default]\nprocess.port.mlx5_0/1.mr = 1\n", 2,
+		   "process.port.mlx5_0/1.mr: invalid kind of a port 'mr': expected qp or ah");
+	policy_bad("[host]\nport.mlx5_0/1.qp.x = 1\n", 2, "invalid kind of a port 'qp.x'");
+	policy_bad("[host]\nprocess.port.mlx5_0/1.qp = 1\n", 2, "'process.port.mlx5_0/1.qp'|[host]");
+	policy_bad("[host]\nport.mlx5_0/1.qp = 1K\n", 2, "'1K'|count");
 	policy_bad("[host]\ndevice.mlx5_0.nosuch = 1\n", 2,
 		   "'nosuch'|device.mlx5_0.nosuch|recv_wr");
 	policy_bad("[tenant a]\nprocess.nosuch = 1\n", 2, "'nosuch'");
@@ -148,7 +182,30 @@ static void mistakes(void)
 	policy_bad("[tenant a]\nguard = unset\n", 2, "'unset'|on or off");
 	policy_bad("[host]\nguard_writes = yes\n", 2, "'yes'|guard_writes|on or off");
 	policy_bad("[host]\nguard = on\n", 2, "'guard'|guard_writes");
-	policy_bad("[tenant a]\nguard_writes = on\n", 2, "'guard_writes'|mode, guard, devices or match");
+	policy_bad("[tenant a]\nrate.reg_mr = 100\n", 2, "rate.reg_mr|'100'|expected N/s");
+	policy_bad("[tenant a]\nprocess.rate.qp = 100/s\n", 2,
+		   "process.rate.qp|unknown class 'qp'|create_qp|create_ah or connect");
+	policy_bad("[default]\nrate.x = 100/s\n", 2, "rate.x|unknown class 'x'");
+	policy_bad("[default]\nrate_action = wait\n", 2, "rate_action|throttle or deny");
+	policy_bad("[default]\nmax_delay = 100\n", 2, "max_delay|'100'|100ms");
+	policy_bad("[tenant a]\nguard_writes = on\n", 2, "'guard_writes'|mode, guard, |devices|or match");
+	policy_bad("[tenant a]\nweight = 0\n", 2, "weight: invalid value '0'|1 to 10000");
+	policy_bad("[tenant a]\nweight = -1\n", 2, "weight: invalid value '-1'");
+	policy_bad("[tenant a]\nweight = 10001\n", 2, "weight: invalid value '10001'");
+	policy_bad("[host]\npressure = 80\n", 2, "pressure: invalid value '80'|0% to 100%");
+	policy_bad("[host]\npressure = 101%\n", 2, "pressure: invalid value '101%'");
+	policy_bad("[tenant a]\nguarantee.qp = unlimited\n", 2, "guarantee.qp|'unlimited'");
+	/* What cannot be kept, also by what [default] says. */
+	policy_bad("[tenant a]\nqp = 1\nguarantee.qp = 2\n", 3,
+		   "guarantee.qp: 2 for tenant 'a': expected at most 1, the limit of the tenant");
+	policy_bad("[default]\nqp = 1\n[tenant a]\nguarantee.qp = 2\n", 4, "guarantee.qp: 2");
+	policy_bad("[tenant a]\nqp = 1\n[default]\nguarantee.qp = 2\n", 4, "guarantee.qp: 2");
+	policy_bad("[tenant a]\nqp = 1\nguarantee.device.x.qp = 2\n", 3,
+		   "guarantee.device.x.qp: 2|the limit of the tenant in total");
+	policy_bad("[host]\nqp = 9\n[tenant a]\nguarantee.qp = 5\n[tenant b]\nguarantee.qp = 5\n", 6,
+		   "guarantee.qp: 10 for all tenants together: expected at most 9");
+	policy_bad("[default]\nguarantee.qp = 4\n[host]\nqp = 7\n[tenant a]\n", 2,
+		   "guarantee.qp: 8 for all tenants together");
 	policy_bad("[tenant a]\nguard = on\nguard = on\n", 3, "guard: set already in line 2");
 	policy_bad("[collector]\nsocket = x.sock\n", 2, "socket|'x.sock'|/");
 	policy_bad("[collector]\nadmin_group = no_such_group\n", 2, "group|'no_such_group'");
@@ -352,6 +409,7 @@ static void driver(void)
 	policy_files_begin();
 	RUN(values);
 	RUN(every_kind_has_its_keys);
+	RUN(ports);
 	RUN(mistakes);
 	RUN(bad_matches);
 	RUN(strange_files);

@@ -201,7 +201,10 @@ static void random_limit(struct policy_limits *limits)
 	const uint64_t numbers[] = { 0, 1, pick(100000), (uint64_t)random() << 31, NONE - 2, NONE,
 				     UNSET };
 
-	CHECK(policy_limit_set(limits, devices[pick(6)], (enum kind)pick(KIND_COUNT),
+	const char *device = devices[pick(6)];
+
+	/* Only a device has ports. */
+	CHECK(policy_limit_set(limits, device, (enum kind)pick(device ? KINDS_COUNTED : KIND_COUNT),
 			       numbers[pick(7)]) == 0);
 }
 

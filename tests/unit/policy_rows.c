@@ -92,8 +92,12 @@ static void message_check(const struct policy_section *section, const struct pol
 	struct policy_place place;
 
 	CHECK(policy_key_parse(&source, section, "nosuch", &found, &place) == -EINVAL);
-	for (unsigned i = 0; policy_key_form(key, i, form); i++)
+	for (unsigned i = 0; policy_key_form(key, i, form); i++) {
+		/* Of a family, by the word that stands for all of them. */
+		if (key->type->family)
+			strcpy(strrchr(form, '.') + 1, key->type->family);
 		CHECK(strstr(problem, form) != NULL, "%s: %s", form, problem);
+	}
 }
 
 static void keys(void)

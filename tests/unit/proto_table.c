@@ -106,7 +106,7 @@ static void headers(void)
 	header.kinds ^= 1;
 	header_check_gives(header, -EPROTO, "kinds");
 	header.version = 7; /* in another version the field of the kinds may mean something else */
-	header_check_gives(header, -EPROTO, "version 7; this side speaks version 4");
+	header_check_gives(header, -EPROTO, "version 7; this side speaks version 6");
 	header.magic = 0x20544547;
 	header_check_gives(header, -EPROTO, "0x20544547 and not 0x414d4452");
 }

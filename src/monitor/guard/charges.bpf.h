@@ -56,17 +56,6 @@ static __always_inline int command_is_for(const struct guard_command *command, _
 	       (command->kind == kind || (command->kind == KIND_mr_bytes && kind == KIND_mr));
 }
 
-static __always_inline void charge_drop(__u64 address)
-{
-	struct guard_charge *found = bpf_map_lookup_elem(&guard_charges, &address), charge;
-
-	if (!found)
-		return;
-	charge = *found;
-	if (!bpf_map_delete_elem(&guard_charges, &address))
-		count_give_back(charge.slot, charge.kind, charge.bytes);
-}
-
 /* What is known at the address of an object that is just being made ended unseen; or somebody
  * who looks for what was missed has found the object before we are done with it. */
 static __always_inline void charge_keep(__u64 address, const struct guard_charge *charge)
@@ -151,7 +140,7 @@ static __always_inline void charge_unforeseen(struct made made, int proven,
 static __always_inline int charge_on_commit(struct guard_head *head, struct made made, __u64 attrs)
 {
 	__u32 thread = (__u32)bpf_get_current_pid_tgid();
-	struct guard_charge charge = {};
+	struct guard_charge charge = { .file = made.file };
 	struct guard_command *command;
 	int slot;
 
@@ -171,12 +160,33 @@ static __always_inline int charge_on_commit(struct guard_head *head, struct made
 		charge.slot = command->slot;
 		charge_reserved(head, command, made, attrs, &charge);
 		command->state = GUARD_LOOKED;
+	} else if (command->charged) {
+		return 0; /* by charge_on_commit_too */
 	} else {
 		charge.slot = command->slot;
 		charge_unforeseen(
 			made, !head->trusting && command_has_changed(command, attrs, charge.kind),
 			&charge);
 	}
+	charge_keep(made.address, &charge);
+	return 0;
+}
+
+/* For the second of two programs that see a commit, where the kernel skips the first now and then:
+ * charges what is reserved, if that was not done. */
+static __always_inline int charge_on_commit_too(const struct guard_head *head, struct made made,
+						__u64 attrs)
+{
+	__u32 thread = (__u32)bpf_get_current_pid_tgid();
+	struct guard_command *command = bpf_map_lookup_elem(&guard_commands, &thread);
+	struct guard_charge charge = { .file = made.file, .kind = counter_of(made.type) };
+
+	if (!command || charge.kind >= KIND_COUNT || !command_is_for(command, charge.kind))
+		return 0;
+	charge.slot = command->slot;
+	charge_reserved(head, command, made, attrs, &charge);
+	command->charged = 1;
+	command->state = GUARD_LOOKED;
 	charge_keep(made.address, &charge);
 	return 0;
 }
@@ -267,7 +277,7 @@ static __always_inline int command_ended(long result)
 
 	if (!command)
 		return 0;
-	if (command->state >= GUARD_RESERVED) {
+	if (command->state >= GUARD_RESERVED && !command_settle(command)) {
 		if (result < 0)
 			count_give_back(command->slot, command->kind, command->bytes);
 		else

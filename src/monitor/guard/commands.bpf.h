@@ -124,6 +124,7 @@ static __always_inline int write_read(int sleeps, struct guard_command *command,
 	__u32 flags = 0;
 
 	command->kind = command->old = write_kind(old);
+	command->opens = old == IB_USER_VERBS_CMD_GET_CONTEXT;
 	command->destroys = write_destroys(old);
 	if (old == IB_USER_VERBS_CMD_REG_MR) {
 		command->sized = 1;

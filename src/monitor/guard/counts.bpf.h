@@ -40,8 +40,8 @@ static __always_inline __s64 table_place_share(const struct guard_head *head,
 
 /* ---- counting */
 
-static __always_inline void log_note(enum guard_event event, __u32 slot, __u32 kind, __u64 amount,
-				     __u64 used, __u64 limit)
+static __always_inline void log_note_device(enum guard_event event, __u32 slot, __u32 kind,
+					    __u64 amount, __u64 used, __u64 limit, __u32 device)
 {
 	struct guard_head *head = guard_head_find();
 	struct guard_entry *entry;
@@ -62,11 +62,19 @@ static __always_inline void log_note(enum guard_event event, __u32 slot, __u32 k
 	entry->pid = bpf_get_current_pid_tgid() >> 32;
 	entry->uid = (__u32)bpf_get_current_uid_gid();
 	entry->kind = kind;
+	entry->device = device;
 	entry->amount = amount;
 	entry->used = used;
 	entry->limit = limit;
 	bpf_get_current_comm(entry->command, sizeof(entry->command));
 	__sync_lock_test_and_set(&entry->number, number + 1);
+}
+
+/* At a limit. */
+static __always_inline void log_note(enum guard_event event, __u32 slot, __u32 kind, __u64 amount,
+				     __u64 used, __u64 limit)
+{
+	log_note_device(event, slot, kind, amount, used, limit, 0);
 }
 
 /* So much more if it fits. Adding first and taking back what was too much would refuse
@@ -138,30 +146,43 @@ static __always_inline int table_place_take(__u32 slot, enum guard_table table, 
 	return -ENOMEM;
 }
 
+/* What a limit is in the way of. */
+struct lack {
+	__u32 kind;
+	__u64 amount, used, limit;
+};
+
 /* One of a kind and, of memory regions, its bytes: both, or -EDQUOT and neither. */
-static __always_inline int count_reserve(__u32 slot, __u32 kind, __u64 bytes)
+static __always_inline int count_reserve(__u32 slot, __u32 kind, __u64 bytes, struct lack *lack)
+{
+	if (kind >= KIND_COUNT)
+		return 0;
+	lack->kind = kind;
+	lack->amount = 1;
+	if (kind == KIND_mr_bytes) {
+		lack->amount = bytes;
+		return count_take(slot, kind, bytes, &lack->used, &lack->limit);
+	}
+	if (count_take(slot, kind, 1, &lack->used, &lack->limit))
+		return -EDQUOT;
+	if (kind != KIND_mr ||
+	    !count_take(slot, KIND_mr_bytes, bytes, &lack->used, &lack->limit))
+		return 0;
+	count_put(slot, kind, -1);
+	lack->kind = KIND_mr_bytes;
+	lack->amount = bytes;
+	return -EDQUOT;
+}
+
+static __always_inline void count_refuse(__u32 slot, const struct lack *lack)
 {
 	struct guard_counts *counts = guard_counts_find(slot);
-	__u64 used = 0, limit = 0, amount = 1;
-	__u32 lacking = kind;
+	__u32 kind = lack->kind;
 
-	if (!counts || kind >= KIND_COUNT)
-		return 0;
-	if (kind == KIND_mr_bytes) {
-		amount = bytes;
-		if (!count_take(slot, kind, bytes, &used, &limit))
-			return 0;
-	} else if (!count_take(slot, kind, 1, &used, &limit)) {
-		if (kind != KIND_mr || !count_take(slot, KIND_mr_bytes, bytes, &used, &limit))
-			return 0;
-		count_put(slot, kind, -1);
-		lacking = KIND_mr_bytes;
-		amount = bytes;
-	}
-	if (lacking < KIND_COUNT)
-		ADD(counts->refused[lacking], 1);
-	log_note(GUARD_REFUSED, slot, lacking, amount, used, limit);
-	return -EDQUOT;
+	barrier_var(kind); /* as in count_take */
+	if (counts && kind < KIND_COUNT)
+		ADD(counts->refused[kind], 1);
+	log_note(GUARD_REFUSED, slot, kind, lack->amount, lack->used, lack->limit);
 }
 
 static __always_inline void count_unreserve(__u32 slot, __u32 kind, __u64 bytes)
@@ -170,17 +191,6 @@ static __always_inline void count_unreserve(__u32 slot, __u32 kind, __u64 bytes)
 		count_put(slot, kind, -1);
 	if (kind == KIND_mr || kind == KIND_mr_bytes)
 		count_put(slot, KIND_mr_bytes, -(__s64)bytes);
-}
-
-/* The same and a place for the charge: 0, EDQUOT or ENOMEM. Looked at by the verifier by itself. */
-__noinline int count_reserve_with_place(__u32 slot, __u32 kind, __u64 bytes)
-{
-	if (count_reserve(slot, kind, bytes))
-		return EDQUOT;
-	if (!table_place_take(slot, GUARD_OBJECTS, kind))
-		return 0;
-	count_unreserve(slot, kind, bytes);
-	return ENOMEM;
 }
 
 /* What is charged, or reserved with a place for its charge. */

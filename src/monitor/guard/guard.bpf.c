@@ -14,10 +14,11 @@
  * lives on if others have its file open, too. So that file is closed: nothing is carried out on
  * it any more, and who of the tenant has it is ended.
  *
- * Kernels that can be preempted skip a program of fentry or fexit now and then, but none of LSM
- * or of kprobes; so there kprobes do the same (k_...). What is skipped all the same lets nobody
- * have more: a reservation whose end was not seen "floats", that is, it counts until the loader
- * has looked for what became of it.
+ * Kernels that can be preempted skip a program of fentry or fexit now and then, and one of a kprobe
+ * while a thread is preempted in a bpf() call, but none of LSM; so there kprobes do the same
+ * (k_...). What is skipped all the same is put right from the objects themselves (stale.bpf.h), by
+ * the thread's next command or before a refusal. A reservation of which that is not possible
+ * "floats", that is, it counts until the loader has looked for what became of it.
  *
  * No table that is full lets anything pass. The place of a charge is reserved with the object,
  * and without one the object is refused. What cannot be refused and finds no place floats, too.
@@ -76,6 +77,17 @@ int BPF_KPROBE(k_commit, struct ib_uobject *uobject, void *attrs)
 
 	return guard_is_armed(head) ? charge_on_commit(head, made_copied(uobject), (__u64)attrs) :
 				      0;
+}
+
+/* Beside k_commit: the kernel skips the two for different reasons. */
+SEC("fentry/rdma_alloc_commit_uobject")
+int BPF_PROG(g_commit_too, struct ib_uobject *uobject, void *attrs)
+{
+	struct guard_head *head = guard_head_find();
+
+	return guard_is_armed(head) ?
+		       charge_on_commit_too(head, made_direct(uobject), (__u64)attrs) :
+		       0;
 }
 
 /* An object that could not be destroyed is still there. */
@@ -236,6 +248,7 @@ int g_adopt(struct bpf_iter__bpf_map_elem *ctx)
 		bpf_seq_write(ctx->meta->seq, &making, sizeof(making));
 		return 0;
 	}
+	charge.file = object->file;
 	charge.slot = tenancy->slot;
 	charge.kind = object->counter;
 	charge.bytes = charge.kind == KIND_mr ? object->size : 0;
@@ -293,16 +306,20 @@ int g_excess(struct bpf_iter__bpf_map_elem *ctx)
 	return 0;
 }
 
-/* Over the charges: prints the addresses of those that the accounting has no object for. */
+/* Over the charges: drops those that the accounting has no object for, and whose object is no more:
+ * it may have missed one that is. Here and not by the loader: a command that comes between the
+ * removal of a charge and the lower count is refused, and for the loader these are two system
+ * calls. */
 SEC("iter/bpf_map_elem")
 int g_strays(struct bpf_iter__bpf_map_elem *ctx)
 {
+	struct guard_charge *charge = ctx->value;
 	__u64 *key = ctx->key, address;
 
-	if (!key || !ctx->value)
+	if (!key || !charge)
 		return 0;
 	address = *key;
-	if (!bpf_map_lookup_elem(&objects, &address))
-		bpf_seq_write(ctx->meta->seq, &address, sizeof(address));
+	if (!bpf_map_lookup_elem(&objects, &address) && charge_is_stale(address, charge))
+		charge_drop_stale(address, *charge);
 	return 0;
 }

@@ -28,11 +28,12 @@ static const struct part {
 	{ "g_changed", GUARD_IOCTL, NOT_PREEMPTED, true },
 	{ "k_changed", GUARD_IOCTL, PREEMPTED, true },
 	{ "g_exec", GUARD_IOCTL, ALWAYS, true },
-	{ "g_ioctl_end", GUARD_IOCTL, NOT_PREEMPTED, true },
+	{ "g_ioctl_end", GUARD_IOCTL, ALWAYS, true },
 	{ "k_ioctl_end", GUARD_IOCTL, PREEMPTED, true },
 	{ "g_commit", GUARD_IOCTL, NOT_PREEMPTED, true },
 	{ "k_commit", GUARD_IOCTL, PREEMPTED, true },
-	{ "g_write_end", GUARD_WRITE, NOT_PREEMPTED, true },
+	{ "g_commit_too", GUARD_IOCTL, PREEMPTED, true },
+	{ "g_write_end", GUARD_WRITE, ALWAYS, true },
 	{ "k_write_end", GUARD_WRITE, PREEMPTED, true },
 	{ "g_write", GUARD_WRITE, ALWAYS, false },
 	{ "g_ioctl_compat", GUARD_IOCTL, COMPAT, false },
@@ -162,6 +163,7 @@ int guard_attach(struct guard_loader *loader, const struct probe_options *option
 	if (result < 0)
 		return result;
 	object->rodata->offsets = probe.offsets;
+	object->rodata->skips_programs = probe.preempts;
 	object->rodata->uverbs_fops[0] = probe.uverbs_fops[0].address;
 	object->rodata->uverbs_fops[1] = probe.uverbs_fops[1].address;
 	result = programs_attach(loader, object, &probe, ways, problem);

@@ -321,6 +321,19 @@ void monitor_guard_limit(const struct monitor_guard *guard, __u32 slot, enum kin
 		__atomic_store_n(&guard->limits[slot].limit[kind], limit, __ATOMIC_SEQ_CST);
 }
 
+/* The bits first, so that no device is refused that was allowed before and is now. */
+void monitor_guard_devices(const struct monitor_guard *guard, __u32 slot,
+			   const __u64 bits[GUARD_DEVICES / 64])
+{
+	struct guard_limits *limits = &guard->limits[slot];
+
+	for (unsigned i = 0; bits && i < GUARD_DEVICES / 64; i++)
+		if (limits->device[i] != bits[i])
+			__atomic_store_n(&limits->device[i], bits[i], __ATOMIC_SEQ_CST);
+	if (limits->restricted != (bits != NULL))
+		__atomic_store_n(&limits->restricted, bits != NULL, __ATOMIC_SEQ_CST);
+}
+
 void monitor_guard_counts(const struct monitor_guard *guard, __u32 slot,
 			  struct guard_counts *ret_counts)
 {

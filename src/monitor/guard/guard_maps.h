@@ -78,6 +78,10 @@ bool monitor_guard_is_named(const struct monitor_guard *guard, __u32 slot, const
 void monitor_guard_limit(const struct monitor_guard *guard, __u32 slot, enum kind kind,
 			 __u64 limit);
 
+/* The devices that the tenant of a slot may use, bit n for uverbsN; NULL: all. */
+void monitor_guard_devices(const struct monitor_guard *guard, __u32 slot,
+			   const __u64 bits[GUARD_DEVICES / 64]);
+
 /* Each number is right, though not all of them may be of the same moment. */
 void monitor_guard_counts(const struct monitor_guard *guard, __u32 slot,
 			  struct guard_counts *ret_counts);

@@ -142,30 +142,6 @@ static void places_put(const struct guard_loader *loader, __u32 slot, enum guard
 	__atomic_fetch_sub(&loader->counts[slot].taken[table], amount, __ATOMIC_SEQ_CST);
 }
 
-struct strays {
-	const struct guard_loader *loader;
-	int charges; /* the map */
-};
-
-/* As in the kernel, whoever deletes the key has the rest to do. */
-static void stray_remove(void *closure, const void *record)
-{
-	const struct strays *strays = closure;
-	__u64 address = *(const __u64 *)record;
-	struct guard_charge charge;
-	struct guard_counts *counts;
-
-	if (bpf_map_lookup_and_delete_elem(strays->charges, &address, &charge) ||
-	    charge.slot >= GUARD_TENANTS || charge.kind >= KIND_COUNT)
-		return;
-	counts = &strays->loader->counts[charge.slot];
-	__atomic_fetch_sub(&counts->used[charge.kind], 1, __ATOMIC_SEQ_CST);
-	if (charge.kind == KIND_mr)
-		__atomic_fetch_sub(&counts->used[KIND_mr_bytes], (__s64)charge.bytes,
-				   __ATOMIC_SEQ_CST);
-	places_put(strays->loader, charge.slot, GUARD_OBJECTS, 1);
-}
-
 /* When to look again, after so many times as long as the look took. */
 static __u64 rest_until_ns(__u64 begun_ns, unsigned times)
 {
@@ -267,12 +243,9 @@ static void afloat_settle(const struct guard_loader *loader, __u32 slot,
 static void recount(struct guard_loader *loader)
 {
 	static struct afloat afloat[GUARD_TENANTS];
-	struct strays strays = { loader, pins_open(loader->directory, "guard_charges") };
 	__u64 begun_ns = clock_boot_ns();
 	bool complete, ownerless;
 
-	if (strays.charges < 0)
-		return;
 	/* What comes after this is for the next time. */
 	loader->misses = guard_misses(loader);
 	loader->epoch = loader->head->epoch;
@@ -284,15 +257,13 @@ static void recount(struct guard_loader *loader)
 	complete &= objects_adopt(loader, &ownerless);
 	/* A charge without an object is stale; unless there was no room for objects. */
 	if (complete && !loader->monitor->lost_objects)
-		pins_iterate_twice(loader->directory, "g_strays", sizeof(__u64), stray_remove,
-				   &strays);
+		pins_iterate(loader->directory, "g_strays", sizeof(__u64), NULL, NULL);
 	for (unsigned slot = 0; slot < GUARD_TENANTS; slot++)
 		afloat_settle(loader, slot, &afloat[slot], complete);
 	__atomic_store_n(&loader->head->incomplete, (__u64)(!complete || ownerless),
 			 __ATOMIC_SEQ_CST);
 	__atomic_store_n(&loader->head->counted, loader->epoch, __ATOMIC_SEQ_CST);
 	loader->rest_ns = rest_until_ns(begun_ns, REST);
-	close(strays.charges);
 }
 
 /* Of files that are closed: see excess.h. */

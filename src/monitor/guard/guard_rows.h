@@ -16,7 +16,7 @@
 #define GUARD_MAGIC 0x6472617567616d64ull /* "dmaguard" */
 
 enum {
-	GUARD_VERSION = 3,
+	GUARD_VERSION = 4,
 	GUARD_TENANTS = 2048, /* slots, more than a policy has tenants; the first is nobody's */
 	GUARD_CGROUPS = 16384,
 	GUARD_RULES = 4096,  /* match lines that have a cgroup and nothing else */
@@ -27,6 +27,7 @@ enum {
 	GUARD_PROBLEM = 256,
 	GUARD_COMMAND = 16,
 	GUARD_NAME = 64,
+	GUARD_DEVICES = 1024, /* uverbs0 and up */
 	GUARD_SHUT = 16, /* closed files at which a tenant is refused everything */
 };
 
@@ -81,6 +82,8 @@ struct guard_head {
 struct guard_limits {
 	__u64 limit[KIND_COUNT]; /* UNLIMITED: none */
 	char tenant[GUARD_NAME]; /* by which the next collector finds its slot again; "": none */
+	__u64 restricted; /* not 0: contexts and objects only on devices that have a bit in */
+	__u64 device[GUARD_DEVICES / 64]; /* bit n: uverbsN */
 };
 
 /* Map guard_counts, by slot. Written in the kernel. */
@@ -139,7 +142,7 @@ struct guard_entry {
 	__u32 pid;
 	__u32 uid;
 	__u32 kind; /* enum kind */
-	__u32 unused;
+	__u32 device; /* 1 + the number of a device that the tenant may not use; 0: a limit */
 	__u64 amount, used, limit; /* asked for, in use then, allowed; of GUARD_CROWDED: places */
 	char command[GUARD_COMMAND];
 };
@@ -155,6 +158,7 @@ struct guard_tenancy {
 
 /* Map guard_charges: an object's address -> what is charged for it. */
 struct guard_charge {
+	__u64 file;  /* that the object is in, as uverbs knows it */
 	__u64 bytes; /* of a memory region */
 	__u32 slot;
 	__u16 kind;
@@ -197,6 +201,7 @@ enum guard_state {
 struct guard_command {
 	__u64 cgroup, epoch; /* by which the slot is known */
 	__u64 argument;	     /* the address that the program gave */
+	__u64 file;	     /* on which, as uverbs knows it */
 	__u64 bytes;
 	__u32 slot;
 	__u32 kind; /* that is reserved */
@@ -212,7 +217,8 @@ struct guard_command {
 	__u16 freed_seen;	    /* the region that it took away, of so many bytes: */
 	__u64 freed;
 	__u32 payer;		    /* the slot whose place this entry has */
-	__u32 unused;
+	__u16 opens;		    /* it makes a context, which is not counted here */
+	__u16 charged;		    /* what it has made, by the second program that sees that */
 };
 #define GUARD_NOT_OLD (KIND_COUNT + 1)
 

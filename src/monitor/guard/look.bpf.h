@@ -8,16 +8,64 @@
 
 #include "monitor/guard/closed.bpf.h"
 #include "monitor/guard/commands.bpf.h"
+#include "monitor/guard/stale.bpf.h"
 #include "monitor/guard/tenants.bpf.h"
 
 #include <linux/ptrace.h>
 
 enum { TS_COMPAT = 2 }; /* of a thread: it is in a 32-bit call */
 
+/* The number of a device, as in uverbsN, by that of its file: the first ones have numbers of
+ * their own, the others follow in a range that the kernel chose. */
+static __always_inline __u32 device_number(const struct file *file)
+{
+	enum { UVERBS_MAJOR = 231, UVERBS_MINOR = 192, UVERBS_FIXED = 32, MINOR_BITS = 20 };
+	__u32 number = BPF_CORE_READ(file, f_inode, i_rdev);
+	__u32 minor = number & ((1u << MINOR_BITS) - 1);
+
+	return number >> MINOR_BITS == UVERBS_MAJOR ? minor - UVERBS_MINOR : minor + UVERBS_FIXED;
+}
+
+static __always_inline int device_is_restricted(__u32 slot)
+{
+	struct guard_limits *limits = bpf_map_lookup_elem(&guard_limits, &slot);
+
+	return limits && *(volatile __u64 *)&limits->restricted;
+}
+
+/* Of a tenant that may use some devices only: 0, or EACCES for who makes something elsewhere. Looked
+ * at by the verifier by itself. */
+__noinline int look_refuse_device(__u32 slot, __u32 device, __u32 kind)
+{
+	struct guard_limits *limits = bpf_map_lookup_elem(&guard_limits, &slot);
+	struct guard_counts *counts = guard_counts_find(slot);
+	__u64 bits;
+
+	if (!limits || !counts)
+		return 0;
+	if (device < GUARD_DEVICES) {
+		bits = *(volatile __u64 *)&limits->device[device / 64];
+		if (bits >> (device % 64) & 1)
+			return 0;
+	}
+	if (kind >= KIND_COUNT)
+		kind = KIND_ctx;
+	ADD(counts->refused[kind], 1);
+	log_note_device(GUARD_REFUSED, slot, kind, 1, 0, 0, device + 1);
+	return EACCES;
+}
+
+/* Where programs are skipped: gives a reservation to the object that the command made, or back. */
+static __always_inline int command_settle(const struct guard_command *command)
+{
+	return skips_programs && reservation_settle(command->file, command->slot, command->kind,
+						    command->bytes);
+}
+
 /* A command whose end was not seen. */
 static __always_inline void command_float(const struct guard_command *command)
 {
-	if (command->state >= GUARD_RESERVED)
+	if (command->state >= GUARD_RESERVED && !command_settle(command))
 		count_set_afloat(command->slot, command->kind, command->bytes);
 }
 
@@ -56,7 +104,7 @@ static __always_inline int look_admit(struct guard_command *last, struct guard_c
 	command->state = GUARD_LOOKED;
 	command->payer = last ? last->payer : command->slot;
 	if (command->kind < KIND_COUNT) {
-		result = count_reserve_with_place(command->slot, command->kind, command->bytes);
+		result = reserve_with_place(command->slot, command->kind, command->bytes);
 		if (result)
 			return result == EDQUOT ? -EDQUOT : -ENOMEM;
 		command->state = GUARD_RESERVED;
@@ -96,6 +144,8 @@ static __always_inline int look_read(struct guard_command *command, int sleeps)
 	} else {
 		command->kind = method_kind(header.object_id, header.method_id, &length);
 		command->destroys = method_destroys(header.object_id, header.method_id);
+		command->opens = header.object_id == UVERBS_OBJECT_DEVICE &&
+				 header.method_id == UVERBS_METHOD_GET_CONTEXT;
 		command->drivers = !!((header.object_id | header.method_id) & UVERBS_DRIVER);
 		result = length ? attributes_read(sleeps, command, &header, length) : 0;
 	}
@@ -131,6 +181,7 @@ static __always_inline int look_at_ioctl(struct file *file, __u64 argument, int 
 	if (!guard_is_armed(head) || !file_is_uverbs(file))
 		return 0;
 	thread = (__u32)bpf_get_current_pid_tgid();
+	command.file = (__u64)file->private_data;
 	last = bpf_map_lookup_elem(&guard_commands, &thread);
 	result = look_begin(head, last, &command);
 	if (result < 0)
@@ -142,6 +193,10 @@ static __always_inline int look_at_ioctl(struct file *file, __u64 argument, int 
 		return closed_refuse(command.slot, closed.slot, closed.kind, command.destroys);
 	if (closed.slot < GUARD_TENANTS)
 		return -EFAULT;
+	if (!result && (command.kind < KIND_COUNT || command.opens) &&
+	    device_is_restricted(command.slot) &&
+	    look_refuse_device(command.slot, device_number(file), command.kind))
+		return -EACCES;
 	return result < 0 ? result : look_admit(last, &command);
 }
 
@@ -180,6 +235,7 @@ static __noinline int look_at_write(struct file *file)
 
 	if (!guard_is_armed(head))
 		return 0;
+	command.file = (__u64)file->private_data;
 	last = bpf_map_lookup_elem(&guard_commands, &thread);
 	result = look_begin(head, last, &command);
 	if (result < 0)
@@ -195,6 +251,10 @@ static __noinline int look_at_write(struct file *file)
 	result = write_read(0, &command, header.command, command.argument + sizeof(header));
 	if (closed.slot < GUARD_TENANTS)
 		return closed_refuse(command.slot, closed.slot, closed.kind, command.destroys);
+	if (!result && (command.kind < KIND_COUNT || command.opens) &&
+	    device_is_restricted(command.slot) &&
+	    look_refuse_device(command.slot, device_number(file), command.kind))
+		return -EACCES;
 	return result < 0 ? result : look_admit(last, &command);
 }
 

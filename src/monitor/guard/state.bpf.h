@@ -11,6 +11,7 @@
 
 enum {
 	ENOMEM = 12,
+	EACCES = 13,
 	EEXIST = 17,
 	EOPNOTSUPP = 95,
 	EDQUOT = 122,

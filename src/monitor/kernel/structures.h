@@ -72,8 +72,13 @@ struct task_struct {
 	char comm[16];
 };
 
+struct inode {
+	__u32 i_rdev;
+};
+
 struct file {
 	const void *f_op;
+	struct inode *f_inode;
 	void *private_data;
 };
 

@@ -6,6 +6,7 @@
  */
 #include "attack.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -117,26 +118,51 @@ static void storm(unsigned number)
 
 /* ---- the order in which the collector serves two users */
 
-enum { ASKED = 400 }; /* requests of the attacker that wait */
-enum { NOTE_JOINED, NOTE_ASKED };
+enum { ASKED = 400, LISTED = 100 }; /* requests of the attacker that wait, and its processes */
+enum { NOTE_JOINED, NOTE_ASKED, NOTE_LISTED };
 
-/* Registers, and sends requests that the collector will refuse when it runs again. */
-static pid_t asker(uid_t uid, unsigned requests)
+/* Registered processes, which make a list of them long. */
+static void listed_start(unsigned count, pid_t *ret_child)
 {
 	struct member member;
+
+	for (unsigned i = 0; i < count; i++) {
+		ret_child[i] = split();
+		CHECK(ret_child[i] >= 0, "process %u cannot be made: %s", i, strerror(errno));
+		if (ret_child[i])
+			continue;
+		CHECK(join(&member));
+		note_add(NOTE_LISTED);
+		rest();
+		finish();
+	}
+	CHECK(note_wait(NOTE_LISTED, count), "%u of %u processes are registered",
+	      (unsigned)note(NOTE_LISTED), count);
+}
+
+/* Registers, and sends requests that the collector will refuse when it runs again; with lists, each
+ * after one for a list that is not read. */
+static pid_t asker(uid_t uid, unsigned requests, unsigned lists)
+{
+	struct proto_choose all = { 0 };
 	struct proto_grow_request need;
-	pid_t child = split();
+	struct member member;
+	pid_t child = split(), listed[LISTED];
 	int fd[ASKED];
 
 	if (child)
 		return child;
 	become(uid, NULL);
+	if (lists)
+		listed_start(LISTED, listed);
 	if (!CHECK(join(&member)))
 		finish();
 	need = want(&member, KIND_qp, QUOTA + 1);
 	note_add(NOTE_JOINED);
 	note_wait(NOTE_ASKED, uid == victim_uid() ? 2 : 1);
 	for (unsigned i = 0; i < requests; i++) {
+		if (i < lists)
+			CHECK(tell(dial(), MESSAGE_GET_PROC_STATS, &all), "list %u", i);
 		fd[i] = dial();
 		CHECK(tell(fd[i], MESSAGE_GROW, &need), "request %u is not sent", i);
 	}
@@ -144,6 +170,8 @@ static pid_t asker(uid_t uid, unsigned requests)
 	for (unsigned i = 0; i < requests; i++)
 		CHECK(hear(fd[i]) == PROTO_REFUSED, "request %u", i);
 	rest();
+	for (unsigned i = 0; lists && i < LISTED; i++)
+		CHECK(reap(listed[i]) == 0);
 	finish();
 }
 
@@ -167,16 +195,18 @@ static int order_note(const void *row, void *closure)
 }
 
 /* All requests wait while the collector is stopped, the victim's is the last of them. The events
- * of the collector then show the order in which it served them. */
-static void turns(void)
+ * of the collector then show the order in which it served them. Both users have the same priority:
+ * what the victim gets is what the collector gives it. */
+static void turns_judge(const char *name, unsigned requests, unsigned lists)
 {
-	enum { BEFORE_MOST = ASKED / 20 }; /* users share time, so a few short requests may come first */
+	unsigned before_most = requests / 20; /* users share time: a few short ones may come first */
 	char problem[PROBLEM_SIZE];
 	struct order order = { 0 };
 
 	stage_open();
-	order.attacker = asker(attacker_uid(), ASKED);
-	order.victim = asker(victim_uid(), 1);
+	stage_clear();
+	order.attacker = asker(attacker_uid(), requests, lists);
+	order.victim = asker(victim_uid(), 1, 0);
 	CHECK(note_wait(NOTE_JOINED, 2));
 	kill(collector_pid(), SIGSTOP);
 	note_add(NOTE_ASKED);
@@ -186,11 +216,22 @@ static void turns(void)
 	CHECK(reap(order.victim) == 0 && reap(order.attacker) == 0);
 	CHECK(proto_rows(collector_socket(), MESSAGE_EVENTS, &(struct proto_choose){ 0 },
 			 order_note, &order, 20000, problem) >= 0, "%s", problem);
-	printf("turns: %u requests of the attacker were served before the victim's, %u after\n",
+	printf("%s: %u requests of the attacker were served before the victim's, %u after\n", name,
 	       order.before, order.after);
-	CHECK(order.victim_seen && order.before + order.after == ASKED, "events are missing");
-	CHECK(order.before <= BEFORE_MOST, "the victim waits for the attacker's requests");
-	stage_is_clean("turns");
+	CHECK(order.victim_seen && order.before + order.after == requests, "events are missing");
+	CHECK(order.before <= before_most, "the victim waits for the attacker's requests");
+	stage_is_clean(name);
+}
+
+static void turns(void)
+{
+	turns_judge("turns", ASKED, 0);
+}
+
+/* 200 lists, and as many short requests of the same user between them. */
+static void turns_of_lists(void)
+{
+	turns_judge("turns_of_lists", ASKED / 2, ASKED / 2);
 }
 
 /* ---- the events of one user among those of another */
@@ -280,8 +321,8 @@ static void noise(void)
 	stage_is_clean("noise");
 }
 
-/* Name, promise, processes, rounds, turns, slowdown, and what runs. The case turns judges the order
- * in which users are served. */
+/* Name, promise, processes, rounds, turns, slowdown, and what runs. The cases turns and
+ * turns_of_lists judge the order in which users are served. */
 static const struct attack attacks[] = {
 	{ "flood", "16 processes ask as fast as they can", 16,
 	  40, 100, 100, flood, stage_answers, NULL },
@@ -296,6 +337,7 @@ static const struct attack attacks[] = {
 static void driver(void)
 {
 	RUN(turns);
+	RUN(turns_of_lists);
 	RUN(noise);
 	attacks_run(attacks, COUNT_OF(attacks));
 	stage_close();

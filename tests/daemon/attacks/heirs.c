@@ -368,6 +368,82 @@ static void heir_has_device(void)
 	stage_is_clean("heir_has_device");
 }
 
+/* ---- a search that is given up */
+
+enum { DROPS = 20, SEARCHED = 12000 };
+enum { NOTE_ASKED = 4 * NOTES_EACH, NOTE_ANSWERED };
+
+/* Holds the tenant's whole quota, and ends; its descriptors are left with us. */
+static void __attribute__((noreturn)) die_with_quota(void)
+{
+	struct proto_grow_request need;
+	struct member member;
+
+	if (!CHECK(join(&member)))
+		finish();
+	need = want(&member, KIND_qp, QUOTA);
+	CHECK(ask(&need) == 0);
+	member.usage->row[0].used[KIND_qp] = QUOTA;
+	close(member.table_fd);
+	note_set(NOTE_USAGE, (uint64_t)member.usage_fd);
+	note_set(NOTE_LIFELINE, (uint64_t)member.connection);
+	finish();
+}
+
+/* Many descriptors make the search for the heir long. The life line ends while the collector searches
+ * and somebody waits for the result. */
+static pid_t dropper(void)
+{
+	struct proto_grow_request need;
+	struct member member;
+	struct rlimit limit;
+	pid_t child = split();
+
+	if (child)
+		return child;
+	become(attacker_uid(), NULL);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	CHECK(join(&member));
+	for (unsigned i = 0; i < SEARCHED && dup(STDOUT_FILENO) >= 0; i++)
+		;
+	for (unsigned i = 0; i < DROPS; i++) {
+		pid_t holder = split_sharing();
+		int fd;
+
+		if (holder == 0)
+			die_with_quota();
+		CHECK(reap(holder) == 0);
+		fd = dial();
+		need = want(&member, KIND_qp, 1);
+		CHECK(tell(fd, MESSAGE_GROW, &need));
+		usleep(1000 * (i % 10)); /* now and then the search goes on by then */
+		close((int)note(NOTE_LIFELINE));
+		note_add(NOTE_ASKED);
+		CHECK(hear(fd) == 0);
+		note_add(NOTE_ANSWERED);
+		close(fd);
+		close((int)note(NOTE_USAGE));
+	}
+	rest();
+	finish();
+}
+
+/* Who waits for a search is answered when nothing is left to search for. */
+static void search_given_up(void)
+{
+	pid_t pid;
+
+	device_make();
+	stage_open();
+	pid = dropper();
+	EVENTUALLY(note(NOTE_ANSWERED) == DROPS);
+	attack_stop();
+	CHECK(reap(pid) == 0);
+	stage_is_clean("search_given_up");
+}
+
 /* Name, promise, processes, rounds, turns, slowdown, and what runs. */
 static const struct attack attacks[] = {
 	{ "heirs", "the death of a member causes no long search", 4,
@@ -380,6 +456,7 @@ static void driver(void)
 {
 	RUN(heir_has_device);
 	RUN(many_deaths);
+	RUN(search_given_up);
 	for (unsigned i = 0; i < COUNT_OF(attacks); i++)
 		CASE(attacks[i].name) {
 			device_make();

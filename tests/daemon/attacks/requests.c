@@ -24,7 +24,7 @@ static const struct nonsense {
 	{ "no kind", 0, 0, { KIND_qp }, { 1 } },
 	{ "too many kinds", 0, COST_KINDS + 1, { KIND_qp }, { 1 } },
 	{ "far too many kinds", 0, UINT32_MAX, { KIND_qp }, { 1 } },
-	{ "a kind past the last", 0, 1, { KIND_COUNT }, { 1 } },
+	{ "a kind past the last", 0, 1, { KINDS_COUNTED }, { 1 } },
 	{ "a kind far past it", 0, 1, { UINT32_MAX }, { 1 } },
 	{ "a kind twice", 0, 2, { KIND_qp, KIND_qp }, { 1, QUOTA } },
 	{ "a row past the last", DEVICES_MAX, 1, { KIND_qp }, { 1 } },

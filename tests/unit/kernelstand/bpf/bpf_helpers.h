@@ -96,6 +96,18 @@ static inline long stand_delete(const void *map, const void *key, size_t size)
 	return 0;
 }
 
+/* A step may delete its own entry. */
+#define bpf_for_each_map_elem(map_, step, context, flags)                                          \
+	({                                                                                         \
+		struct stand_entry *next_ = NULL;                                                  \
+		for (struct stand_entry *entry_ = stand_entries; entry_; entry_ = next_) {         \
+			next_ = entry_->next;                                                      \
+			if (entry_->map == (map_) && step(map_, (__typeof__((map_)->key))&entry_->key,     \
+						  (__typeof__((map_)->value))entry_->value, context))      \
+				break;                                                             \
+		}                                                                                  \
+	})
+
 static inline long stand_copy(void *to, size_t size, const void *from)
 {
 	if (!from)

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * rdma_dashboard: the command line, and what the program does each second. Requests are answered
+ * by threads of the HTTP server from what is prepared here; events come by a thread of their own.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "dashboard/address.h"
+#include "dashboard/archive.h"
+#include "dashboard/dashboard.h"
+#include "dashboard/feed.h"
+#include "dashboard/http.h"
+#include "dashboard/live.h"
+#include "dashboard/recent.h"
+#include "dashboard/token.h"
+#include "history/place.h"
+#include "terms/size.h"
+
+#define DASHBOARD_NAME "rdma_dashboard"
+#define DEFAULT_ADDRESS "127.0.0.1:9910"
+
+enum { EXIT_USAGE = 2 };
+
+struct dashboard_options {
+	const char *listen; /* "none": no address */
+	const char *path;
+	const char *socket;
+	const char *state;
+	bool token; /* print it and end */
+	bool no_history;
+	uint64_t days;
+	uint64_t size;
+	uint64_t timeout; /* of a request with its answer, in seconds */
+};
+
+static const char dashboard_usage[] =
+	"usage: rdma_dashboard [--listen ADDRESS:PORT | none] [--unix PATH] [--host NAME]...\n"
+	"                      [--socket PATH] [--state DIRECTORY] [--days N] [--size SIZE]\n"
+	"                      [--timeout SECONDS] [--no-history] [--token]\n"
+	"Serves metrics, state and history of the RDMA collector; see rdma_dashboard(8).\n";
+
+static int usage_fail(const char *option, const char *value, const char *expected)
+{
+	fprintf(stderr, "%s: --%s: invalid value '%s': expected %s\n", DASHBOARD_NAME, option,
+		value, expected);
+	return EXIT_USAGE;
+}
+
+static int name_add(struct dashboard *dashboard, const char *name)
+{
+	if (dashboard->names_count == DASHBOARD_NAMES)
+		return usage_fail("host", name, "at most a dozen names");
+	dashboard->names[dashboard->names_count++] = name;
+	return 0;
+}
+
+/* 0, or an exit status that is returned as it is; -1 when there is nothing more to do. */
+static int dashboard_options_parse(int argc, char **argv, struct dashboard *dashboard,
+				   struct dashboard_options *options)
+{
+	static const struct option longs[] = {
+		{ "listen", required_argument, NULL, 'l' }, { "unix", required_argument, NULL, 'u' },
+		{ "host", required_argument, NULL, 'H' },   { "socket", required_argument, NULL, 's' },
+		{ "state", required_argument, NULL, 'S' },  { "days", required_argument, NULL, 'd' },
+		{ "size", required_argument, NULL, 'z' },   { "no-history", no_argument, NULL, 'n' },
+		{ "token", no_argument, NULL, 't' },	    { "help", no_argument, NULL, 'h' },
+		{ "timeout", required_argument, NULL, 'T' }, { "version", no_argument, NULL, 'V' },
+		{ 0 },
+	};
+	int option, result = 0;
+
+	*options = (struct dashboard_options){ .listen = DEFAULT_ADDRESS,
+					       .socket = getenv(PROTO_SOCKET_VARIABLE),
+					       .days = HISTORY_KEPT_DAYS,
+					       .size = HISTORY_SIZE_MOST,
+					       .timeout = HTTP_EXCHANGE_S };
+	while (!result && (option = getopt_long(argc, argv, "hV", longs, NULL)) != -1) {
+		switch (option) {
+		case 'l':
+			options->listen = optarg;
+			break;
+		case 'u':
+			options->path = optarg;
+			break;
+		case 'H':
+			result = name_add(dashboard, optarg);
+			break;
+		case 's':
+			options->socket = optarg;
+			break;
+		case 'S':
+			options->state = optarg;
+			break;
+		case 'd':
+			if (size_parse(optarg, strlen(optarg), 1, false, &options->days) < 0 ||
+			    options->days < 1 || options->days > 3650)
+				result = usage_fail("days", optarg, "1 to 3650");
+			break;
+		case 'z':
+			if (size_parse(optarg, strlen(optarg), 1, true, &options->size) < 0 ||
+			    options->size < 1 << 20)
+				result = usage_fail("size", optarg, "at least 1M");
+			break;
+		case 'T':
+			if (size_parse(optarg, strlen(optarg), 1, false, &options->timeout) < 0 ||
+			    options->timeout < 1 || options->timeout > 3600)
+				result = usage_fail("timeout", optarg, "1 to 3600 seconds");
+			break;
+		case 'n':
+			options->no_history = true;
+			break;
+		case 't':
+			options->token = true;
+			break;
+		case 'h':
+			fputs(dashboard_usage, stdout);
+			return -1;
+		case 'V':
+			puts(DASHBOARD_NAME " " DASHBOARD_VERSION);
+			return -1;
+		default:
+			result = EXIT_USAGE;
+		}
+	}
+	if (!result && optind < argc)
+		result = usage_fail("help", argv[optind], "options only");
+	return result;
+}
+
+static int dashboard_fail(const char *problem)
+{
+	fprintf(stderr, "%s: %s\n", DASHBOARD_NAME, problem);
+	return EXIT_FAILURE;
+}
+
+/* The state directory and the paths in it. */
+static int places_find(struct dashboard *dashboard, const struct dashboard_options *options,
+		       char problem[PROBLEM_SIZE])
+{
+	char directory[PATH_MAX];
+	int result = place_directory(options->state, directory);
+
+	if (!result)
+		result = file_make_directories(directory, 0755, 0700, false);
+	if (!result)
+		result = place_file(directory, PLACE_TOKEN, dashboard->token_path);
+	if (!result && !options->no_history)
+		result = place_file(directory, PLACE_HISTORY, dashboard->history_path);
+	if (result < 0)
+		return problem_set(result, problem,
+				   "the state directory cannot be made: %s; see --state",
+				   strerror(-result));
+	return token_make(dashboard->token_path, problem);
+}
+
+static int token_print(const struct dashboard *dashboard)
+{
+	char token[TOKEN_TEXT], problem[PROBLEM_SIZE];
+
+	if (token_read(dashboard->token_path, token, problem) < 0)
+		return dashboard_fail(problem);
+	puts(token);
+	return EXIT_SUCCESS;
+}
+
+static int addresses_listen(struct http *http, struct dashboard *dashboard,
+			    const struct dashboard_options *options, char problem[PROBLEM_SIZE])
+{
+	static char host[ADDRESS_TEXT]; /* requests may name it */
+	char address[ADDRESS_TEXT];
+	int fd, result = 0;
+
+	if (strcmp(options->listen, "none")) {
+		fd = address_listen(options->listen, address, host, problem);
+		if (fd < 0)
+			return fd;
+		name_add(dashboard, host);
+		result = http_listen(http, fd, problem);
+		if (!result)
+			printf("%s: http://%s/\n", DASHBOARD_NAME, address);
+	} else if (!options->path) {
+		return problem_set(-EINVAL, problem,
+				   "no address: expected --listen ADDRESS:PORT, --unix PATH or both");
+	}
+	if (!result && options->path) {
+		fd = address_listen_path(options->path, problem);
+		result = fd < 0 ? fd : http_listen(http, fd, problem);
+		if (!result)
+			printf("%s: unix:%s\n", DASHBOARD_NAME, options->path);
+	}
+	fflush(stdout);
+	return result;
+}
+
+static void event_tell(const struct feed_event *event, void *closure)
+{
+	live_publish_event(((struct dashboard *)closure)->live, &event->event);
+}
+
+/* One second's work. */
+static void dashboard_look(struct dashboard *dashboard, struct archive *archive)
+{
+	struct sample *before = dashboard_sample(dashboard), *sample;
+
+	sample = sample_hold(sample_take(dashboard->socket, before));
+	dashboard_publish(dashboard, sample);
+	if (sample->up != before->up)
+		log_write(&dashboard->log, LOG_INFO, "%s",
+			  sample->up ? "the collector answers" : sample->problem);
+	live_publish(dashboard->live, before, sample);
+	recent_add(dashboard->recent, sample);
+	archive_write(archive, (int64_t)(sample->time_ns / CLOCK_SECOND_NS));
+	sample_release(sample);
+	sample_release(before);
+}
+
+/* Until a signal ends it. */
+static void dashboard_run(struct dashboard *dashboard, struct http *http, struct archive *archive,
+			  const sigset_t *signals)
+{
+	for (;;) {
+		uint64_t begun = clock_now_ns(), next = begun + CLOCK_SECOND_NS, now;
+		struct timespec left = { 0 };
+
+		dashboard_look(dashboard, archive);
+		http_sweep(http);
+		now = clock_now_ns();
+		if (now < next)
+			left = (struct timespec){ .tv_nsec = (long)(next - now) % CLOCK_SECOND_NS };
+		if (sigtimedwait(signals, NULL, &left) > 0)
+			return;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const loopback[] = { "localhost", "127.0.0.1", "::1" };
+	static struct dashboard dashboard = { .log = { .level = LOG_INFO,
+						       .to_stderr = true,
+						       .prefix = DASHBOARD_NAME ": " } };
+	struct dashboard_options options;
+	char problem[PROBLEM_SIZE];
+	struct archive *archive;
+	struct http *http;
+	sigset_t signals;
+	int result;
+
+	for (unsigned i = 0; i < sizeof(loopback) / sizeof(loopback[0]); i++)
+		name_add(&dashboard, loopback[i]);
+	result = dashboard_options_parse(argc, argv, &dashboard, &options);
+	if (result)
+		return result < 0 ? EXIT_SUCCESS : result;
+	if (proto_socket_path(options.socket, dashboard.socket) < 0)
+		return usage_fail("socket", options.socket, "a shorter path");
+	if (places_find(&dashboard, &options, problem) < 0)
+		return dashboard_fail(problem);
+	if (options.token)
+		return token_print(&dashboard);
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	dashboard_prepare(&dashboard);
+	dashboard.live = live_make();
+	dashboard.recent = recent_make();
+	dashboard.feed = feed_make(dashboard.socket, event_tell, &dashboard);
+	archive = archive_make(&dashboard, (unsigned)options.days, options.size);
+	result = feed_start(dashboard.feed);
+	if (result < 0)
+		return dashboard_fail(strerror(-result));
+	http = http_make(&dashboard, (unsigned)options.timeout);
+	if (addresses_listen(http, &dashboard, &options, problem) < 0)
+		return dashboard_fail(problem);
+	dashboard_run(&dashboard, http, archive, &signals);
+	http_end(http);
+	archive_end(archive, (int64_t)(clock_ns(CLOCK_REALTIME) / CLOCK_SECOND_NS));
+	if (options.path)
+		remove(options.path);
+	return EXIT_SUCCESS;
+}

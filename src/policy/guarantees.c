@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* Whether guarantees can be kept; see guarantees.h and policy_guarantees_check in policy.h. */
+#include "policy/guarantees.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TENANT_OTHERS "default" /* of processes that no rule names; a policy may name it, too */
+
+/* ---- which line set them */
+
+int policy_origin_add(struct policy *policy, const struct policy_source *source,
+		      const struct policy_tenant *tenant, const struct policy_place *place)
+{
+	struct policy_origin *origin = malloc(sizeof(*origin));
+
+	if (!origin)
+		return -ENOMEM;
+	*origin = (struct policy_origin){ policy->origins, tenant, *place, source->line, "" };
+	snprintf(origin->file, sizeof(origin->file), "%s", source->file);
+	policy->origins = origin;
+	return 0;
+}
+
+void policy_origins_drop(struct policy *policy)
+{
+	while (policy->origins) {
+		struct policy_origin *origin = policy->origins;
+
+		policy->origins = origin->next;
+		free(origin);
+	}
+}
+
+/* The last one that set the value, in the tenant's section or in [default]. */
+static const struct policy_origin *origin_find(const struct policy *policy,
+					       const struct policy_tenant *tenant,
+					       const struct policy_place *place)
+{
+	const struct policy_origin *origin, *found = NULL;
+
+	for (origin = policy->origins; origin; origin = origin->next) {
+		if (origin->place.kind != place->kind ||
+		    strcmp(origin->place.device, place->device))
+			continue;
+		if (origin->tenant == tenant)
+			return origin;
+		if (origin->tenant == &policy->fallback && !found)
+			found = origin;
+	}
+	return found;
+}
+
+/* ---- the check */
+
+/* One guarantee, and what is found about it. */
+struct guarantee {
+	const struct policy *policy;
+	const struct policy_tenant *tenant; /* NULL: the tenant TENANT_OTHERS, which is not named */
+	struct policy_place place;
+	uint64_t amount;
+	uint64_t sum; /* of all tenants; 0: looked at alone */
+	char *problem;
+};
+
+/* The limit of WHOSE that the guarantee, or the sum of all, is above. */
+static int guarantee_fail(const struct guarantee *guarantee, const char *whose, uint64_t limit)
+{
+	const struct policy_origin *origin =
+		origin_find(guarantee->policy, guarantee->tenant, &guarantee->place);
+	struct policy_source source = { .problem = guarantee->problem };
+	char name[POLICY_KEY_NAME];
+
+	if (origin) {
+		source.file = origin->file;
+		source.line = origin->line;
+	}
+	policy_key_print(&policy_keys[POLICY_KEY_guarantee], &guarantee->place, name);
+	if (guarantee->sum)
+		return policy_fail(&source, -EINVAL,
+				   "%s: %" PRIu64 " for all tenants together: expected at most %" PRIu64
+				   ", the limit of %s",
+				   name, guarantee->sum, limit, whose);
+	return policy_fail(&source, -EINVAL,
+			   "%s: %" PRIu64 " for tenant '%s': expected at most %" PRIu64
+			   ", the limit of %s",
+			   name, guarantee->amount,
+			   guarantee->tenant ? guarantee->tenant->name : TENANT_OTHERS, limit,
+			   whose);
+}
+
+static const char *place_device(const struct policy_place *place)
+{
+	return place->device[0] ? place->device : NULL;
+}
+
+static int guarantee_check(const struct guarantee *guarantee)
+{
+	const struct policy_place *place = &guarantee->place;
+	uint64_t on_device = policy_tenant_limit(guarantee->policy, guarantee->tenant, false,
+						 place_device(place), place->kind);
+	uint64_t in_total = policy_tenant_limit(guarantee->policy, guarantee->tenant, false, NULL,
+						place->kind);
+
+	if (guarantee->amount > on_device)
+		return guarantee_fail(guarantee, "the tenant", on_device);
+	if (guarantee->amount > in_total)
+		return guarantee_fail(guarantee, "the tenant in total", in_total);
+	return 0;
+}
+
+/* Of all tenants together; the tenant TENANT_OTHERS has one even if the policy does not name it. */
+static uint64_t place_sum(const struct policy *policy, const struct policy_place *place)
+{
+	const char *device = place_device(place);
+	uint64_t sum = policy_tenant_find(policy, TENANT_OTHERS) ?
+			       0 :
+			       policy_tenant_guarantee(policy, NULL, device, place->kind);
+
+	for (const struct policy_tenant *tenant = policy->tenants; tenant; tenant = tenant->next)
+		if (__builtin_add_overflow(
+			    sum, policy_tenant_guarantee(policy, tenant, device, place->kind), &sum))
+			return UINT64_MAX;
+	return sum;
+}
+
+/* The guarantees of all tenants for one kind, in total or on one device. */
+static int place_check(const struct policy *policy, const struct policy_place *place,
+		       char problem[PROBLEM_SIZE])
+{
+	uint64_t limit = policy_limit(&policy->host, place_device(place), place->kind), sum = 0;
+	bool others = !policy_tenant_find(policy, TENANT_OTHERS);
+	const struct policy_tenant *tenant = policy->tenants;
+	int result = 0;
+
+	while (result == 0 && (tenant || others)) {
+		struct guarantee guarantee = {
+			policy, tenant, *place,
+			policy_tenant_guarantee(policy, tenant, place_device(place), place->kind),
+			0, problem
+		};
+
+		if (guarantee.amount)
+			result = guarantee_check(&guarantee);
+		sum = sum + guarantee.amount < sum ? UINT64_MAX : sum + guarantee.amount;
+		guarantee.sum = place_sum(policy, place);
+		if (result == 0 && guarantee.amount && sum > limit)
+			result = guarantee_fail(&guarantee,
+						place->device[0] ? "the device" : "the host",
+						limit);
+		if (!tenant)
+			others = false;
+		else
+			tenant = tenant->next;
+	}
+	return result;
+}
+
+/* A place is checked by the first section that has a guarantee there; another would find the
+ * same. */
+static int section_check(const struct policy *policy, const struct policy_tenant *section,
+			 char problem[PROBLEM_SIZE])
+{
+	const struct policy_key *key = &policy_keys[POLICY_KEY_guarantee];
+	struct policy_place place = { .next = 0 };
+	int result = 0;
+
+	while (result == 0 && policy_key_next(key, section, &place)) {
+		const struct policy_tenant *first = policy->tenants;
+
+		while (first && first != section && !policy_key_get(key, first, &place))
+			first = first->next;
+		if (section == &policy->fallback || first == section)
+			result = place_check(policy, &place, problem);
+	}
+	return result;
+}
+
+int policy_guarantees_check(const struct policy *policy, char problem[PROBLEM_SIZE])
+{
+	int result = section_check(policy, &policy->fallback, problem);
+
+	for (const struct policy_tenant *tenant = policy->tenants; tenant && result == 0;
+	     tenant = tenant->next)
+		result = section_check(policy, tenant, problem);
+	return result;
+}

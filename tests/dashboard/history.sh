@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The history of a real program: seconds in memory, steps and events on disk, by the API and by the
+# command; it survives a SIGKILL, and a damaged file.
+# usage: tests/dashboard/history.sh [--list | --only CASE]
+# shellcheck disable=SC2154,SC2317 # variables of the fixture; functions that check calls
+# shellcheck source=tests/dashboard/fixture.sh
+. "$(dirname "$0")/fixture.sh"
+
+begin() {
+	[ -z "$dashboard_pid" ] || return 0
+	both_begin
+	worker_start one RDMA_INTERCEPT_QUIET=1
+	makes one 3 >/dev/null
+	eventually metric 'rdma_intercept_tenant_used{tenant="ours",resource="qp"} 3' >/dev/null
+}
+# has_step: a step of ten seconds with all three is on disk
+has_step() {
+	knows '/api/history?tenant=ours&resource=qp&since=1h' \
+		'.step == 10 and (.series[0].points | map(select(.[2] == 3 and .[3] == 4)) | length > 0)'
+}
+tells() { # TEXT ARGUMENT...: the command prints it
+	"$command" "${@:2}" >"$work/out" 2>"$work/err" && grep -qE "$1" "$work/out"
+}
+joined() {
+	knows '/api/events?since=1h' '.events | map(select(.type == "joined")) | length == 1'
+}
+
+seconds_and_steps() {
+	begin
+	check "seconds" knows '/api/history?tenant=ours&resource=qp&since=1m' \
+		'.step == 1 and (.series | length == 1) and .series[0].points[-1][1] == 3 and .series[0].points[-1][3] == 4'
+	check "steps on disk" eventually has_step
+	check "the host tells that somebody looked" knows '/api/history?resource=processes&since=1h' \
+		'.series | map(select(.tenant == null)) | length == 1'
+	check "the command" tells 'ours +qp +[0-9]+ +3 +4 +0' history ours
+	check "as CSV" tells '^[0-9]+,"ours",qp,[0-9]+,3,4,0$' history ours --csv
+	check "as JSON" tells '"resource":"qp"' history ours -j --since 30m
+	check "of another tenant nothing" not tells '"ours"' history theirs --csv
+	"$command" history --since x >"$work/out" 2>"$work/err"
+	check "a span that is none" says err 'expected 10m'
+}
+
+# The collector's memory begins anew with it; the history goes on.
+events_since() {
+	local before
+
+	begin
+	check "events on disk" eventually joined
+	check "since: of this collector" tells ' joined +ours ' events --since 1h
+	before=$("$command" events --since 1h -j | jq '.events | length')
+	end "$collector_pid"
+	rm -rf "$RDMA_COLLECTOR_STATE"
+	collector_begin
+	check "the collector has forgotten" not tells ' joined +ours ' events
+	check "the history has not" tells ' joined +ours ' events --since 1h
+	check "as JSON, each once" all_since "$before"
+	check "from a moment on" not tells ' joined +ours ' events --since "$(date -u -d '+1 hour' +%FT%T.5+00:00)"
+	"$command" events --since x >"$work/out" 2>"$work/err"
+	check "a span that is none" says err "--since: invalid value 'x': expected 10m"
+}
+all_since() { # COUNT: so many events of the first collector, and none twice
+	"$command" events --since 1h -j >"$work/out" &&
+		holds "(.events | length) > $1 and (.events | length) == (.events | unique | length)
+			and (.events | map(select(.type == \"joined\")) | length) == 1"
+}
+
+# In the long form as often as the database has to bear it.
+killed() {
+	local i kills=$((factor > 1 ? 200 : 5))
+
+	begin
+	check "steps on disk" eventually has_step
+	check "events on disk" eventually joined
+	for ((i = 0; i < kills; i++)); do
+		end "$dashboard_pid"
+		dashboard_begin
+		check "kill $i: what was written is there" has_step
+		check "kill $i: and an event once" joined
+	done
+	eventually metric 'rdma_intercept_collector_up 1'
+	check "the collector's events, which came again, are no new ones" joined
+}
+
+damaged() {
+	begin
+	kill "$dashboard_pid"
+	wait "$dashboard_pid"
+	head -c 20000 /dev/urandom >"$work/dashboard/history.db"
+	rm -f "$work/dashboard"/history.db-*
+	dashboard_begin
+	check "it says so" eventually grep -q 'the history was damaged' "$work/dashboard.err"
+	check "and keeps it" test -s "$work/dashboard/history.db.damaged"
+	check "a new one begins" eventually knows '/api/events?since=1h' '.events | length > 0'
+	chmod 0 "$work/dashboard" # root may write all the same
+	check "metrics need no history" metric 'rdma_intercept_collector_up 1'
+	chmod 700 "$work/dashboard"
+}
+
+memory_only() {
+	begin
+	end "$dashboard_pid"
+	dashboard_begin --no-history
+	check "seconds" eventually knows '/api/history?tenant=ours&resource=qp&since=1m' '.series[0].points | length > 0'
+	check "no steps" gets 404 '/api/history?since=1h'
+	check "it says why" holds '.error | test("no history")'
+}
+
+started_by_the_command() {
+	[ -n "$collector_pid" ] || collector_begin
+	background "$command" dashboard --listen 127.0.0.1:0 --state "$work/other" >"$work/foreground.out" 2>&1 &
+	workers+=($!)
+	check "it prints the address" eventually grep -q '^rdma_dashboard: http://127.0.0.1:[0-9]*/$' "$work/foreground.out"
+	check "and the token" tells '^[0-9a-f]{64}$' dashboard --token --state "$work/other"
+}
+
+run_cases "seconds_and_steps killed events_since damaged memory_only started_by_the_command" "$@"
