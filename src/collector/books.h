@@ -118,8 +118,9 @@ struct scope {
 	uint64_t guarantee[KINDS_COUNTED];
 	uint64_t share[KINDS_COUNTED];
 	uint8_t reason[KINDS_COUNTED];
-	/* Of a tenant in total: what the guard counted last, of processes without the library,
-	 * too; written by fairness_kernel.c. */
+	/* Of a tenant in total: whether the guard counts it, and what it counted last, of processes
+	 * without the library, too; written by fairness_kernel.c. */
+	bool by_guard[KINDS_COUNTED];
 	uint64_t guarded[KINDS_COUNTED];
 	wide granted[KINDS_COUNTED];
 	wide used[KINDS_COUNTED]; /* as grants_measure found it last, */
@@ -207,6 +208,9 @@ struct books {
 	/* Some of the limit of the host (0) or of a device is reserved, or used by processes that
 	 * are not registered: written by fairness.c. */
 	bool reserving[DEVICES_MAX][KINDS_COUNTED];
+	/* Of the limit of the host, what the guard may let its tenants have without a question;
+	 * written by fairness_kernel.c. */
+	uint64_t guard_room[KINDS_COUNTED];
 	uint32_t by_pid[4096];
 };
 

@@ -11,6 +11,7 @@
 #include "collector/guards.h"
 #include "collector/limits.h"
 
+enum { PASSES_MOST = 3 };
 enum { INTERVAL_US = FAIR_INTERVAL_NS / 1000, INTERVAL_ACCURACY_US = 2000 };
 
 /* ---- fields */
@@ -30,7 +31,7 @@ static bool field_is_reserving(struct books *books, unsigned place, unsigned kin
 		if (!books->tenant[i])
 			continue;
 		scope = books_scope(&books->tenant[i]->all, place);
-		if (scope->guarantee[kind] || scope->guarded[kind])
+		if (scope->guarantee[kind] || scope->by_guard[kind])
 			return true;
 	}
 	return false;
@@ -90,6 +91,7 @@ struct fair_round {
 	struct fair_field *field;
 	unsigned place, kind;
 	bool swept;
+	bool host_refused; /* the guard refused somebody because of the host's limit */
 	uint64_t now_ns;
 	uint64_t used; /* by all */
 	unsigned count;
@@ -108,7 +110,8 @@ static struct scope *round_scope(const struct fair_round *round, unsigned i)
 	return books_scope(&books->tenant[round->number[i]]->all, round->place);
 }
 
-/* What the guard refused is a request that was not met, if the share was in the way. */
+/* What the guard refused is a request that was not met, if the share or the host's limit was in the
+ * way. */
 static void round_note_guard(struct fair_round *round, unsigned tenant, const struct scope *scope,
 			     uint64_t taken)
 {
@@ -118,7 +121,8 @@ static void round_note_guard(struct fair_round *round, unsigned tenant, const st
 	if (round->place)
 		return;
 	refused = kernel_refusals(round->collector, tenant, round->kind);
-	if (refused > account->refused && scope->limit[round->kind] < scope->configured[round->kind]) {
+	if (refused > account->refused &&
+	    (round->host_refused || scope->limit[round->kind] < scope->configured[round->kind])) {
 		fair_demand_note(&account->demand, round->now_ns, taken, 1, false);
 		round->field->unmet = true;
 		round->field->active_ns = round->now_ns;
@@ -200,66 +204,84 @@ static bool round_put(struct fair_round *round, unsigned i)
 	return !round->place && kernel_limit_write(collector, tenant, round->kind);
 }
 
-/*
- * Limits that fall come first. The kernel's programs read a limit before they count, so that an
- * object may be counted just after its limit fell. Therefore a fall in the kernel is followed by no
- * rise until the interval is over, and the count was read again.
- */
-static void round_apply(struct fair_round *round)
+/* Limits that fall come first. True: one that the kernel keeps is among them. */
+static bool round_lower(struct fair_round *round)
 {
-	struct fair_field *field = round->field;
-	bool in_kernel = false, changed = false;
+	bool in_kernel = false;
+
+	for (unsigned i = 0; i < round->count; i++)
+		if (round->share[i].effective < round_scope(round, i)->limit[round->kind]) {
+			in_kernel |= round_put(round, i);
+			round->field->active_ns = round->now_ns;
+		}
+	return in_kernel;
+}
+
+/* The others. True: one that the kernel keeps has changed. */
+static bool round_raise(struct fair_round *round)
+{
+	bool in_kernel = false;
 
 	for (unsigned i = 0; i < round->count; i++) {
-		if (round->share[i].effective >= round_scope(round, i)->limit[round->kind])
-			continue;
-		changed = true;
-		if (round_put(round, i)) {
-			in_kernel = true;
-			field->lowered_ns = round->now_ns;
-		}
-	}
-	for (unsigned i = 0; i < round->count; i++) {
-		struct scope *scope = round_scope(round, i);
-		uint64_t before = scope->limit[round->kind];
+		bool changed = round->share[i].effective != round_scope(round, i)->limit[round->kind];
 
-		if (round->share[i].effective > before && field->lowered_ns &&
-		    round->now_ns - field->lowered_ns < FAIR_INTERVAL_NS) {
-			round->share[i].effective = before;
-			round->share[i].reason = FAIR_WAITING;
-			field->active_ns = round->now_ns;
-		}
-		changed |= round->share[i].effective != before;
-		in_kernel |= round_put(round, i) && round->share[i].effective != before;
+		in_kernel |= round_put(round, i) && changed;
+		if (changed)
+			round->field->active_ns = round->now_ns;
 	}
-	if (changed)
-		field->active_ns = round->now_ns;
-	if (in_kernel)
-		guards_rdmacg_follow(round->collector);
+	return in_kernel;
+}
+
+static void round_begin(struct fair_round *round)
+{
+	struct books *books = &round->collector->books;
+
+	if (!round->place)
+		kernel_counts_read(round->collector, round->kind);
+	books->reserving[round->place][round->kind] =
+		field_is_reserving(books, round->place, round->kind);
+	round->now_ns = clock_now_ns();
+	round->used = 0;
+	round->count = 0;
+	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
+		if (books->tenant[i])
+			round_add(round, i);
+}
+
+static void round_note_host(struct fair_round *round)
+{
+	uint64_t refused = round->place ? 0 : kernel_host_refusals(round->collector, round->kind);
+
+	round->host_refused = refused > round->field->host_refused;
+	round->field->host_refused = refused;
 }
 
 void field_compute(struct collector *collector, unsigned place, unsigned kind, bool swept)
 {
 	static struct fair_round round; /* too large for the stack */
-	struct books *books = &collector->books;
 	uint64_t begun = processor_ns();
+	bool in_kernel = false, again;
+	unsigned passes = 0;
 
-	if (!place)
-		kernel_counts_read(collector, kind);
-	books->reserving[place][kind] = field_is_reserving(books, place, kind);
 	round.collector = collector;
 	round.field = collector->fairness.field[place][kind];
 	round.place = place;
 	round.kind = kind;
 	round.swept = swept;
-	round.now_ns = clock_now_ns();
-	round.used = 0;
-	round.count = 0;
-	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
-		if (books->tenant[i])
-			round_add(&round, i);
-	round_compute(&round);
-	round_apply(&round);
+	round_note_host(&round);
+	/* Until a limit has fallen in the kernel, objects may have come: what is counted then is
+	 * computed with. */
+	do {
+		round_begin(&round);
+		round_compute(&round);
+		again = round_lower(&round);
+		in_kernel |= again;
+	} while (again && ++passes < PASSES_MOST);
+	in_kernel |= round_raise(&round);
+	if (!place)
+		kernel_room_give(collector, kind);
+	if (in_kernel)
+		guards_rdmacg_follow(collector);
 	round.field->computed_ns = round.now_ns;
 	round.field->cost_ns = processor_ns() - begun;
 	if (round.field->pressure.on && round.now_ns - round.field->active_ns < FAIR_QUIET_NS)
@@ -322,6 +344,8 @@ void fairness_follow_guard(struct collector *collector)
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
 		if (collector->fairness.field[0][kind])
 			field_compute(collector, 0, kind, false);
+		else
+			kernel_room_give(collector, kind);
 }
 
 void fairness_check(struct collector *collector)

@@ -27,7 +27,7 @@ struct fair_field {
 	uint64_t active_ns;  /* when something was asked for, came or went, or moved */
 	uint64_t computed_ns;
 	uint64_t cost_ns;    /* of processor time, the last computation */
-	uint64_t lowered_ns; /* when a limit was last lowered that the kernel keeps */
+	uint64_t host_refused; /* by the guard, because of the host's limit: at the last look */
 	struct fair_account {
 		struct fair_demand demand;
 		uint64_t taken;	  /* and */
@@ -42,10 +42,11 @@ struct fair_field {
 struct fairness {
 	struct fair_field *field[DEVICES_MAX][KINDS_COUNTED];
 	sd_event_source *timer; /* runs while there is pressure and something moves */
-	/* Of tenants that the guard knows, as of the last look: their slots there (0: none), and
-	 * whether it keeps their limits. */
+	/* Of tenants that the guard knows, as of the last look: their slots there (0: none), whether
+	 * it keeps their limits, and whether it has still to count what they held before. */
 	uint32_t slot[BOOKS_TENANTS];
 	bool enforced[BOOKS_TENANTS];
+	bool pending[BOOKS_TENANTS];
 };
 
 /* After each change of the policy: limits.c has written what it says. */

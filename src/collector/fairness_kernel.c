@@ -2,11 +2,15 @@
 /*
  * Fair shares of tenants whose limits the guard keeps: what it counts is held, also by processes
  * without the library, and what it refuses is wanted. Only in total: the guard knows no devices.
+ * It asks nobody. So the limit of the host holds because the guard has a limit for all its tenants
+ * together, and that falls before the others are granted more (decision 129).
  */
 #include "collector/fairness_parts.h"
 #include "collector/guard_parts.h"
 
 #include <string.h>
+
+enum { CLAIM_PART = 16 };
 
 /* The tenant's number on the books; -1 if that is not known. Tenants may have changed since the
  * guard was last looked at. */
@@ -25,30 +29,67 @@ static bool kind_is_guarded(const struct guards *guards, unsigned kind)
 	return guards->guard.head && guards->guard.head->guarded >> kind & 1;
 }
 
+/* What the guard has counted in a slot. */
+static uint64_t slot_count(const struct guards *guards, uint32_t slot, unsigned kind)
+{
+	int64_t used = __atomic_load_n(&guards->guard.counts[slot].used[kind], __ATOMIC_SEQ_CST);
+
+	return used > 0 ? (uint64_t)used : 0;
+}
+
+/* What the guard's tenants have, or may have without a question. The kernel's programs read the
+ * limit again after they counted, so that none of them counts more once it has fallen. */
+static void guard_room_read(struct collector *collector, unsigned kind)
+{
+	const struct guards *guards = &collector->guards;
+	uint64_t limit = __atomic_load_n(&guards->guard.limits[GUARD_HOST].limit[kind],
+					 __ATOMIC_SEQ_CST);
+	uint64_t used = slot_count(guards, GUARD_HOST, kind);
+
+	collector->books.guard_room[kind] = used > limit ? used : limit;
+}
+
+static void guard_room_set(struct collector *collector, unsigned kind, uint64_t limit)
+{
+	monitor_guard_limit(&collector->guards.guard, GUARD_HOST, kind, limit);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	guard_room_read(collector, kind);
+}
+
 void kernel_counts_read(struct collector *collector, unsigned kind)
 {
 	const struct guards *guards = &collector->guards;
 	struct fairness *fairness = &collector->fairness;
+	struct books *books = &collector->books;
+	bool any = false;
 
 	memset(fairness->slot, 0, sizeof(fairness->slot));
 	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
-		if (collector->books.tenant[i])
-			collector->books.tenant[i]->all.total.guarded[kind] = 0;
+		if (books->tenant[i]) {
+			books->tenant[i]->all.total.by_guard[kind] = false;
+			books->tenant[i]->all.total.guarded[kind] = 0;
+		}
+	books->guard_room[kind] = 0;
 	if (!kind_is_guarded(guards, kind))
 		return;
 	for (const struct guards_tenant *tenant = guards->tenants; tenant; tenant = tenant->next) {
 		int number = guarded_number(collector, tenant);
-		int64_t used;
+		struct scope *scope;
 
 		if (number < 0)
 			continue;
+		scope = &books->tenant[number]->all.total;
 		fairness->slot[number] = tenant->slot;
 		fairness->enforced[number] = tenant->enforced;
-		used = __atomic_load_n(&guards->guard.counts[tenant->slot].used[kind],
-				       __ATOMIC_SEQ_CST);
-		collector->books.tenant[number]->all.total.guarded[kind] =
-			used > 0 ? (uint64_t)used : 0;
+		fairness->pending[number] =
+			__atomic_load_n(&guards->guard.head->counted, __ATOMIC_ACQUIRE) <
+			tenant->since;
+		scope->by_guard[kind] = true;
+		scope->guarded[kind] = slot_count(guards, tenant->slot, kind);
+		any = true;
 	}
+	if (any)
+		guard_room_read(collector, kind);
 }
 
 uint64_t kernel_refusals(const struct collector *collector, unsigned tenant, unsigned kind)
@@ -60,6 +101,15 @@ uint64_t kernel_refusals(const struct collector *collector, unsigned tenant, uns
 		      0;
 }
 
+uint64_t kernel_host_refusals(const struct collector *collector, unsigned kind)
+{
+	const struct guards *guards = &collector->guards;
+
+	return guards->guard.head ? __atomic_load_n(&guards->guard.counts[GUARD_HOST].refused[kind],
+						    __ATOMIC_RELAXED) :
+				    0;
+}
+
 bool kernel_limit_write(struct collector *collector, unsigned tenant, unsigned kind)
 {
 	uint32_t slot = collector->fairness.slot[tenant];
@@ -69,4 +119,57 @@ bool kernel_limit_write(struct collector *collector, unsigned tenant, unsigned k
 	monitor_guard_limit(&collector->guards.guard, slot, kind,
 			    collector->books.tenant[tenant]->all.total.limit[kind]);
 	return true;
+}
+
+/* What a tenant has of the limit of the host that the guard's tenants cannot have. */
+static uint64_t tenant_outside_guard(const struct collector *collector, unsigned number,
+				     unsigned kind)
+{
+	const struct scope *scope = &collector->books.tenant[number]->all.total;
+	uint64_t taken = books_taken(scope, kind), guarantee = scope->guarantee[kind];
+
+	if (!scope->by_guard[kind])
+		return taken > guarantee ? taken : guarantee;
+	/* What it held when the guard was switched on is still to be counted. */
+	return collector->fairness.pending[number] ? taken - scope->guarded[kind] : 0;
+}
+
+void kernel_room_give(struct collector *collector, unsigned kind)
+{
+	const struct books *books = &collector->books;
+	uint64_t capacity = books->host.total.limit[kind];
+	wide outside = 0;
+
+	if (!collector->guards.guard.head)
+		return;
+	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
+		if (books->tenant[i])
+			outside += tenant_outside_guard(collector, i, kind);
+	guard_room_set(collector, kind,
+		       capacity == UNLIMITED ? UNLIMITED :
+		       outside < capacity    ? capacity - (uint64_t)outside :
+					       0);
+}
+
+void kernel_room_claim(struct collector *collector, unsigned kind, uint64_t more)
+{
+	const struct books *books = &collector->books;
+	uint64_t room = books->guard_room[kind];
+	wide needed = 0;
+	uint64_t spare;
+
+	for (unsigned i = 0; i < BOOKS_TENANTS; i++) {
+		const struct scope *scope = books->tenant[i] ? &books->tenant[i]->all.total : NULL;
+
+		if (scope && scope->by_guard[kind])
+			needed += books_taken(scope, kind) > scope->guarantee[kind] ?
+					  books_taken(scope, kind) :
+					  scope->guarantee[kind];
+	}
+	if (needed >= room)
+		return;
+	spare = room - (uint64_t)needed;
+	/* A part of the rest as well, so that the next requests need no claim. */
+	guard_room_set(collector, kind,
+		       more < spare ? room - more - (spare - more) / CLAIM_PART : (uint64_t)needed);
 }

@@ -28,9 +28,18 @@ void fairness_await(struct collector *collector);
 /* Reads what the guard has counted into the books. */
 void kernel_counts_read(struct collector *collector, unsigned kind);
 /* How often the guard has refused a tenant the kind, of which the counts were read last; 0 without
- * a guard. */
+ * a guard. Likewise all tenants, because of the limit of the host. */
 uint64_t kernel_refusals(const struct collector *collector, unsigned tenant, unsigned kind);
+uint64_t kernel_host_refusals(const struct collector *collector, unsigned kind);
 /* Writes the tenant's limit in force into the kernel, if that keeps it. True: it does. */
 bool kernel_limit_write(struct collector *collector, unsigned tenant, unsigned kind);
+
+/*
+ * Of the limit of the host, the guard's tenants may have together what the others neither hold nor
+ * are guaranteed. kernel_room_give lets them have all of that, kernel_room_claim takes some of it
+ * back for another tenant: at least MORE, unless it is used or guaranteed.
+ */
+void kernel_room_give(struct collector *collector, unsigned kind);
+void kernel_room_claim(struct collector *collector, unsigned kind, uint64_t more);
 
 #endif

@@ -67,13 +67,20 @@ static void request_note(const struct fair_request *request, bool met)
 	field->active_ns = now_ns;
 }
 
-/* With this request more is used than pressure begins at. */
+/* With this request more is used than pressure begins at. What the guard counts was read at the
+ * last look; it is read again when shares are computed. */
 static bool request_makes_pressure(const struct fair_request *request)
 {
 	struct books *books = &request->collector->books;
 	const struct scope *host = books_scope(&books->host, request->place);
+	wide used = host->granted[request->kind];
 
-	return (host->granted[request->kind] + request->more) * 100 >=
+	for (unsigned i = 0; !request->place && books->guard_room[request->kind] && i < BOOKS_TENANTS;
+	     i++)
+		if (books->tenant[i])
+			used += books_taken(&books->tenant[i]->all.total, request->kind) -
+				books_clamp(books->tenant[i]->all.total.granted[request->kind]);
+	return (used + request->more) * 100 >=
 	       (wide)host->limit[request->kind] *
 		       policy_pressure(request->collector->effective);
 }
@@ -88,10 +95,26 @@ static bool request_may_compute(const struct fair_request *request)
 	       passed_ns >= FAIR_REST * field->cost_ns;
 }
 
+/* What the guard's tenants do not use of the host's limit is there for the others, at once. */
+static void request_claim(const struct fair_request *request)
+{
+	struct books *books = &request->collector->books;
+	uint64_t room;
+
+	if (request->place || !books->guard_room[request->kind] ||
+	    request_scope(request)->by_guard[request->kind])
+		return;
+	room = grants_capacity_room(books, request->lease, request->kind, request->place);
+	if (request->more > room)
+		kernel_room_claim(request->collector, request->kind, request->more - room);
+}
+
 static void request_look(const struct fair_request *request)
 {
 	struct collector *collector = request->collector;
 	bool on = request_field(request)->pressure.on;
+
+	request_claim(request);
 
 	if (!request_is_blocked(request)) {
 		request_note(request, true);
@@ -113,8 +136,10 @@ static void request_look(const struct fair_request *request)
 	if (request_is_blocked(request))
 		grants_sweep_place(&collector->books, request->place, request->kind);
 	request_note(request, !request_is_blocked(request));
-	if (request_field(request)->unmet)
+	if (request_field(request)->unmet) {
 		field_compute(collector, request->place, request->kind, true);
+		request_claim(request);
+	}
 }
 
 void fairness_request(struct collector *collector, const struct grants_need *need)

@@ -104,12 +104,17 @@ bool levels_exceeded(const struct books *books, unsigned lease, unsigned kind)
 	return false;
 }
 
-/* What the tenant may still have of the host's limit, or of a device's: not what is reserved for
- * others, but at least what is reserved for itself, as far as there is any left. */
+/*
+ * What the tenant may still have of the host's limit, or of a device's: not what is reserved for
+ * others, but at least what is reserved for itself, as far as there is any left. The guard lets its
+ * tenants have their part of the host's limit without a question: to all others, all of that is
+ * taken.
+ */
 static uint64_t reserve_room(const struct books *books, unsigned tenant, unsigned place,
 			     unsigned kind, uint64_t limit)
 {
-	wide taken = 0, reserved = 0;
+	bool by_guard = books_scope(&books->tenant[tenant]->all, place)->by_guard[kind];
+	wide taken = 0, reserved = 0, in_kernel = 0;
 	uint64_t own = 0, room, left;
 
 	for (unsigned i = 0; i < BOOKS_TENANTS; i++) {
@@ -121,12 +126,18 @@ static uint64_t reserve_room(const struct books *books, unsigned tenant, unsigne
 		scope = books_scope(&books->tenant[i]->all, place);
 		has = books_taken(scope, kind);
 		unused = scope->guarantee[kind] > has ? scope->guarantee[kind] - has : 0;
+		if (scope->by_guard[kind] && !by_guard) {
+			in_kernel += (wide)has + unused;
+			continue;
+		}
 		taken += has;
 		if (i == tenant)
 			own = unused;
 		else
 			reserved += unused;
 	}
+	if (!place && !by_guard)
+		taken += in_kernel > books->guard_room[kind] ? in_kernel : books->guard_room[kind];
 	left = taken < limit ? limit - (uint64_t)taken : 0;
 	room = reserved < left ? left - (uint64_t)reserved : 0;
 	return larger(room, smaller(own, left));

@@ -27,6 +27,7 @@ static void guard_entry_report(struct collector *collector, const struct guard_e
 		const char *text;
 	} rows[] = {
 		[GUARD_REFUSED] = { EVENT_REFUSED, "refused in the kernel" },
+		[GUARD_HOST_REFUSED] = { EVENT_REFUSED, "refused in the kernel" },
 		[GUARD_OVERRUN] = { EVENT_OVERRUN,
 				    "made beyond the limit, in a way that could not be refused" },
 		[GUARD_KILLED] = { EVENT_KILLED,
@@ -66,6 +67,14 @@ static void guard_entry_report(struct collector *collector, const struct guard_e
 	snprintf(event.tenant, sizeof(event.tenant), "%s",
 		 tenant && entry->slot ? tenant->name : "");
 	snprintf(event.text, sizeof(event.text), "%s: %s", entry->command, rows[entry->event].text);
+	if (entry->event == GUARD_HOST_REFUSED) {
+		/* Of the guard's part of the limit so much was left. */
+		uint64_t left = entry->limit > entry->used ? entry->limit - entry->used : 0;
+
+		event.scope = SCOPE_HOST;
+		event.limit = collector->books.host.total.limit[entry->kind];
+		event.used = event.limit > left ? event.limit - left : 0;
+	}
 	if (entry->device) {
 		event.forbidden = 1;
 		event.scope = SCOPE_TENANT_DEVICE;

@@ -183,6 +183,7 @@ static void guard_limits_write(struct collector *collector)
 				limit = tenant->scope->limit[kind];
 			monitor_guard_limit(&guards->guard, slot, kind, limit);
 		}
+		monitor_guard_host_limited(&guards->guard, slot, tenant && tenant->enforced);
 	}
 	guards_devices_write(collector, of_slot);
 }

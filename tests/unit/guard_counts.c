@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The guard's counts while so many others change them that every compare-and-swap is lost, and
- * charges of objects whose end was not seen. The functions run here on a stand-in for the kernel: no
+ * The guard's counts: the limits of a tenant and of the host, limits that fall while somebody counts,
+ * and so many others that every compare-and-swap is lost. Charges of objects whose end was not seen. The functions run here on a stand-in for the kernel: no
  * test can arrange the first in the lab, and of the second only some (guard-skips).
  */
 #pragma GCC diagnostic ignored "-Wunknown-pragmas"
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 static unsigned long long losses; /* so many compare-and-swaps still fail */
+static unsigned long long *fall;  /* this limit falls to 5 at the next one */
 #define __sync_val_compare_and_swap(place, old, new)                                               \
-	(losses ? (losses--, (old) + 1) : (__sync_val_compare_and_swap)(place, old, new))
+	(fall ? (*fall = 5, fall = 0) : 0,                                                         \
+	 losses ? (losses--, (old) + 1) : (__sync_val_compare_and_swap)(place, old, new))
 #define __bpf__
 #include "monitor/guard/guard.bpf.c"
 #undef __bpf__
@@ -18,24 +20,30 @@ static unsigned long long losses; /* so many compare-and-swaps still fail */
 
 enum { SLOT = 3, FEW = 20, MANY = 1000000 };
 
+static struct guard_limits *limits_of(__u32 slot)
+{
+	return bpf_map_lookup_elem(&guard_limits, &slot);
+}
+
+static struct guard_counts *counts_of(__u32 slot)
+{
+	return bpf_map_lookup_elem(&guard_counts, &slot);
+}
+
 /* One more QP of a tenant that has `used` of them. */
 static int qp_take(__s64 used, __u64 limit, unsigned lost)
 {
-	__u32 slot = SLOT;
-	__u64 ret_used, ret_limit;
+	struct lack lack;
 
-	memset(bpf_map_lookup_elem(&guard_limits, &slot), 0xff, sizeof(struct guard_limits));
-	bpf_map_lookup_elem(&guard_limits, &slot)->limit[KIND_qp] = limit;
-	bpf_map_lookup_elem(&guard_counts, &slot)->used[KIND_qp] = used;
+	limits_of(SLOT)->limit[KIND_qp] = limit;
+	counts_of(SLOT)->used[KIND_qp] = used;
 	losses = lost;
-	return count_take(SLOT, KIND_qp, 1, &ret_used, &ret_limit);
+	return count_take(SLOT, KIND_qp, 1, &lack);
 }
 
 static __s64 qps(void)
 {
-	__u32 slot = SLOT;
-
-	return bpf_map_lookup_elem(&guard_counts, &slot)->used[KIND_qp];
+	return counts_of(SLOT)->used[KIND_qp];
 }
 
 static void contention(void)
@@ -57,6 +65,70 @@ static void contention(void)
 			CHECK(result == trials[i].result, "row %u, %u lost: %d", i, lost, result);
 			CHECK(qps() == trials[i].used + !result, "row %u, %u lost: %lld used", i,
 			      lost, (long long)qps());
+		}
+}
+
+/* A tenant that has 3 of 10, where all have 7: one or more at a limit of the host. */
+static void host(void)
+{
+	static const struct {
+		__u64 limit, limited, amount;
+		int result;
+	} trials[] = {
+		{ UNLIMITED, 1, 1, 0 }, { 8, 1, 1, 0 },	      { 7, 1, 1, -EDQUOT },
+		{ 8, 1, 2, -EDQUOT },	{ 0, 1, 1, -EDQUOT }, { 7, 0, 1, 0 },
+		{ 0, 0, 7, 0 },		{ 100, 1, 8, -EDQUOT },
+	};
+
+	for (unsigned i = 0; i < sizeof(trials) / sizeof(trials[0]); i++) {
+		struct lack lack = { 0 };
+		int result;
+
+		limits_of(SLOT)->limit[KIND_qp] = 10;
+		limits_of(SLOT)->host_limited = trials[i].limited;
+		limits_of(GUARD_HOST)->limit[KIND_qp] = trials[i].limit;
+		counts_of(SLOT)->used[KIND_qp] = 3;
+		counts_of(GUARD_HOST)->used[KIND_qp] = 7;
+		result = count_take(SLOT, KIND_qp, trials[i].amount, &lack);
+		CHECK(result == trials[i].result, "row %u: %d", i, result);
+		CHECK(counts_of(SLOT)->used[KIND_qp] == 3 + (result ? 0 : (__s64)trials[i].amount) &&
+			      counts_of(GUARD_HOST)->used[KIND_qp] ==
+				      7 + (result ? 0 : (__s64)trials[i].amount),
+		      "row %u: %lld, %lld", i, (long long)counts_of(SLOT)->used[KIND_qp],
+		      (long long)counts_of(GUARD_HOST)->used[KIND_qp]);
+		CHECK(!result || lack.event == (trials[i].limit == 100 ? GUARD_REFUSED :
+								       GUARD_HOST_REFUSED),
+		      "row %u: event %u", i, lack.event);
+		if (!result)
+			count_put(SLOT, KIND_qp, -(__s64)trials[i].amount);
+		CHECK(counts_of(SLOT)->used[KIND_qp] == 3 &&
+			      counts_of(GUARD_HOST)->used[KIND_qp] == 7,
+		      "row %u: given back", i);
+	}
+	count_put(GUARD_HOST, KIND_qp, -7);
+	CHECK(counts_of(GUARD_HOST)->used[KIND_qp] == 7, "no tenant has the host's slot");
+}
+
+/* The collector lowers a limit between the look at it and the count, then reads the count. */
+static void falling(void)
+{
+	for (unsigned of_host = 0; of_host < 2; of_host++)
+		for (__s64 used = 3; used < 8; used++) {
+			struct lack lack = { 0 };
+			int result;
+
+			limits_of(SLOT)->limit[KIND_qp] = of_host ? UNLIMITED : 10;
+			limits_of(SLOT)->host_limited = 1;
+			limits_of(GUARD_HOST)->limit[KIND_qp] = of_host ? 10 : UNLIMITED;
+			counts_of(SLOT)->used[KIND_qp] = used;
+			counts_of(GUARD_HOST)->used[KIND_qp] = used;
+			fall = &limits_of(of_host ? GUARD_HOST : SLOT)->limit[KIND_qp];
+			result = count_take(SLOT, KIND_qp, 1, &lack);
+			CHECK(!fall && result == (used < 5 ? 0 : -EDQUOT), "%u, %lld: %d", of_host,
+			      (long long)used, result);
+			CHECK(counts_of(SLOT)->used[KIND_qp] == used + !result &&
+				      counts_of(GUARD_HOST)->used[KIND_qp] == used + !result,
+			      "%u, %lld: counts", of_host, (long long)used);
 		}
 }
 
@@ -99,6 +171,8 @@ static void stale(void)
 static void driver(void)
 {
 	RUN(contention);
+	RUN(host);
+	RUN(falling);
 	RUN(stale);
 }
 

@@ -54,7 +54,7 @@ static void limit_set(__u64 bytes)
 	struct guard_limits *limits = bpf_map_lookup_elem(&guard_limits, &slot);
 
 	memset(limits, 0xff, sizeof(*limits));
-	limits->restricted = 0;
+	limits->restricted = limits->host_limited = 0;
 	limits->limit[KIND_mr_bytes] = bytes;
 }
 

@@ -69,11 +69,11 @@ static __always_inline void closed_add(__u64 file, __u32 slot, __u32 kind)
 static __always_inline int charge_forced(__u32 slot, __u32 kind, __u64 amount, __u64 proven)
 {
 	struct guard_counts *counts = guard_counts_find(slot);
-	__u64 used = 0, limit = 0;
+	struct lack lack = {};
 
 	barrier_var(kind); /* as in count_take */
 	if (!counts || kind >= KIND_COUNT || !amount ||
-	    !count_take(slot, kind, amount, &used, &limit))
+	    !count_take(slot, kind, amount, &lack))
 		return 0;
 	count_put(slot, kind, (__s64)amount);
 	if (proven) {
@@ -83,7 +83,8 @@ static __always_inline int charge_forced(__u32 slot, __u32 kind, __u64 amount, _
 	} else {
 		ADD(counts->overrun[kind], 1);
 	}
-	log_note(proven ? GUARD_KILLED : GUARD_OVERRUN, slot, kind, amount, used, limit);
+	log_note(proven ? GUARD_KILLED : GUARD_OVERRUN, slot, kind, amount, lack.used,
+		 lack.limit);
 	return proven != 0;
 }
 

@@ -77,51 +77,93 @@ static __always_inline void log_note(enum guard_event event, __u32 slot, __u32 k
 	log_note_device(event, slot, kind, amount, used, limit, 0);
 }
 
-/* So much more if it fits. Adding first and taking back what was too much would refuse
- * others in between. */
-static __always_inline int count_take(__u32 slot, __u32 kind, __u64 amount, __u64 *ret_used,
-				      __u64 *ret_limit)
+/* What a limit is in the way of. */
+struct lack {
+	__u32 kind;
+	__u32 event; /* GUARD_REFUSED, or GUARD_HOST_REFUSED */
+	__u64 amount, used, limit;
+};
+
+static __always_inline int amount_fits(__s64 used, __u64 amount, __u64 limit)
 {
-	struct guard_counts *counts = guard_counts_find(slot);
+	__u64 held = used < 0 ? 0 : (__u64)used;
+
+	return limit == UNLIMITED || (amount <= limit && held <= limit - amount);
+}
+
+/*
+ * So much more in a count if it fits below the limit. Adding first and taking back what was too
+ * much would refuse others in between. The limit is read again after the count has changed: the
+ * collector lowers a limit and then reads the count, so that one of the two sees the other.
+ */
+static __always_inline int amount_take(__s64 *count, const __u64 *limit_word, __u64 amount,
+				       struct lack *lack)
+{
+	volatile const __u64 *limit = limit_word;
+	__s64 used;
+
+	for (int i = 0; i < ATTEMPTS; i++) {
+		used = *(volatile __s64 *)count;
+		lack->used = used < 0 ? 0 : (__u64)used;
+		lack->limit = *limit;
+		/* Without a limit there is nothing to compare with, however many others there are. */
+		if (lack->limit == UNLIMITED)
+			used = __sync_fetch_and_add(count, (__s64)amount);
+		else if (!amount_fits(used, amount, lack->limit))
+			return -EDQUOT;
+		else if (__sync_val_compare_and_swap(count, used, used + (__s64)amount) != used)
+			continue;
+		if (amount_fits(used, amount, *limit))
+			return 0;
+		ADD(*count, -(__s64)amount);
+	}
+	/* Too many others: rather refuse one of them than nobody. */
+	used = __sync_fetch_and_add(count, (__s64)amount);
+	if (amount_fits(used, amount, *limit))
+		return 0;
+	ADD(*count, -(__s64)amount);
+	return -EDQUOT;
+}
+
+/* So much more of a kind, if it fits below the limits of the tenant and of the host. */
+static __always_inline int count_take(__u32 slot, __u32 kind, __u64 amount, struct lack *lack)
+{
+	__u32 host = GUARD_HOST;
+	struct guard_counts *counts = guard_counts_find(slot), *all = guard_counts_find(host);
 	struct guard_limits *limits = bpf_map_lookup_elem(&guard_limits, &slot);
-	__u64 limit;
+	struct guard_limits *all_limits = bpf_map_lookup_elem(&guard_limits, &host);
 
 	barrier_var(
 		kind); /* checked where it is used: the verifier forgets what was checked before */
-	if (!counts || !limits || kind >= KIND_COUNT || !amount)
+	if (!counts || !limits || !all || !all_limits || slot == GUARD_HOST || kind >= KIND_COUNT ||
+	    !amount)
 		return 0;
-	limit = *(volatile __u64 *)&limits->limit[kind];
-	if (limit == UNLIMITED) { /* nothing to compare with, however many others there are */
-		ADD(counts->used[kind], (__s64)amount);
+	lack->kind = kind;
+	lack->amount = amount;
+	lack->event = GUARD_REFUSED;
+	if (amount_take(&counts->used[kind], &limits->limit[kind], amount, lack))
+		return -EDQUOT;
+	if (!*(volatile __u64 *)&limits->host_limited) {
+		ADD(all->used[kind], (__s64)amount);
 		return 0;
 	}
-	for (int i = 0; i < ATTEMPTS; i++) {
-		__s64 used = *(volatile __s64 *)&counts->used[kind];
-		__u64 held = used < 0 ? 0 : (__u64)used;
-
-		*ret_used = held;
-		*ret_limit = limit;
-		if (amount > limit || held > limit - amount)
-			return -EDQUOT;
-		if (__sync_val_compare_and_swap(&counts->used[kind], used, used + (__s64)amount) ==
-		    used)
-			return 0;
-	}
-	/* Too many others: rather refuse one of them than nobody. */
-	if (__sync_fetch_and_add(&counts->used[kind], (__s64)amount) + (__s64)amount <=
-	    (__s64)limit)
+	if (!amount_take(&all->used[kind], &all_limits->limit[kind], amount, lack))
 		return 0;
 	ADD(counts->used[kind], -(__s64)amount);
+	lack->event = GUARD_HOST_REFUSED;
 	return -EDQUOT;
 }
 
 static __always_inline void count_put(__u32 slot, __u32 kind, __s64 amount)
 {
 	struct guard_counts *counts = guard_counts_find(slot);
+	struct guard_counts *all = guard_counts_find(GUARD_HOST);
 
 	barrier_var(kind); /* as in count_take */
-	if (counts && kind < KIND_COUNT)
-		ADD(counts->used[kind], amount);
+	if (!counts || !all || slot == GUARD_HOST || kind >= KIND_COUNT)
+		return;
+	ADD(counts->used[kind], amount);
+	ADD(all->used[kind], amount);
 }
 
 /* One more place, or -ENOMEM. Between the look and the addition others may be as far: that is
@@ -146,43 +188,33 @@ static __always_inline int table_place_take(__u32 slot, enum guard_table table, 
 	return -ENOMEM;
 }
 
-/* What a limit is in the way of. */
-struct lack {
-	__u32 kind;
-	__u64 amount, used, limit;
-};
-
 /* One of a kind and, of memory regions, its bytes: both, or -EDQUOT and neither. */
 static __always_inline int count_reserve(__u32 slot, __u32 kind, __u64 bytes, struct lack *lack)
 {
 	if (kind >= KIND_COUNT)
 		return 0;
-	lack->kind = kind;
-	lack->amount = 1;
-	if (kind == KIND_mr_bytes) {
-		lack->amount = bytes;
-		return count_take(slot, kind, bytes, &lack->used, &lack->limit);
-	}
-	if (count_take(slot, kind, 1, &lack->used, &lack->limit))
+	if (kind == KIND_mr_bytes)
+		return count_take(slot, kind, bytes, lack);
+	if (count_take(slot, kind, 1, lack))
 		return -EDQUOT;
-	if (kind != KIND_mr ||
-	    !count_take(slot, KIND_mr_bytes, bytes, &lack->used, &lack->limit))
+	if (kind != KIND_mr || !count_take(slot, KIND_mr_bytes, bytes, lack))
 		return 0;
 	count_put(slot, kind, -1);
-	lack->kind = KIND_mr_bytes;
-	lack->amount = bytes;
 	return -EDQUOT;
 }
 
 static __always_inline void count_refuse(__u32 slot, const struct lack *lack)
 {
 	struct guard_counts *counts = guard_counts_find(slot);
+	struct guard_counts *all = guard_counts_find(GUARD_HOST);
 	__u32 kind = lack->kind;
 
 	barrier_var(kind); /* as in count_take */
 	if (counts && kind < KIND_COUNT)
 		ADD(counts->refused[kind], 1);
-	log_note(GUARD_REFUSED, slot, kind, lack->amount, lack->used, lack->limit);
+	if (all && kind < KIND_COUNT && lack->event == GUARD_HOST_REFUSED)
+		ADD(all->refused[kind], 1);
+	log_note(lack->event, slot, kind, lack->amount, lack->used, lack->limit);
 }
 
 static __always_inline void count_unreserve(__u32 slot, __u32 kind, __u64 bytes)

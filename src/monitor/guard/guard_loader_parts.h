@@ -32,6 +32,9 @@ struct guard_loader {
 	__u64 epoch, seeded_ns;
 	/* Until then it is not done again for the same reason; likewise of threads. */
 	__u64 rest_ns, threads_rest_ns;
+	/* What the count of the host has more than those of all tenants, and in how many looks. */
+	__s64 host_excess[KIND_COUNT];
+	unsigned host_looks[KIND_COUNT];
 };
 
 /* ---- guard_loader.c */

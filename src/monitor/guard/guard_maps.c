@@ -321,6 +321,12 @@ void monitor_guard_limit(const struct monitor_guard *guard, __u32 slot, enum kin
 		__atomic_store_n(&guard->limits[slot].limit[kind], limit, __ATOMIC_SEQ_CST);
 }
 
+void monitor_guard_host_limited(const struct monitor_guard *guard, __u32 slot, bool limited)
+{
+	if (guard->limits[slot].host_limited != limited)
+		__atomic_store_n(&guard->limits[slot].host_limited, limited, __ATOMIC_SEQ_CST);
+}
+
 /* The bits first, so that no device is refused that was allowed before and is now. */
 void monitor_guard_devices(const struct monitor_guard *guard, __u32 slot,
 			   const __u64 bits[GUARD_DEVICES / 64])

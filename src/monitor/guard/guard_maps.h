@@ -78,6 +78,9 @@ bool monitor_guard_is_named(const struct monitor_guard *guard, __u32 slot, const
 void monitor_guard_limit(const struct monitor_guard *guard, __u32 slot, enum kind kind,
 			 __u64 limit);
 
+/* Whether the limits of GUARD_HOST are the tenant's, too. */
+void monitor_guard_host_limited(const struct monitor_guard *guard, __u32 slot, bool limited);
+
 /* The devices that the tenant of a slot may use, bit n for uverbsN; NULL: all. */
 void monitor_guard_devices(const struct monitor_guard *guard, __u32 slot,
 			   const __u64 bits[GUARD_DEVICES / 64]);

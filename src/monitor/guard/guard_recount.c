@@ -18,6 +18,7 @@
 enum {
 	ADOPT_PASSES = 8,
 	LIST_PASSES = 4096,
+	EXCESS_LOOKS = 50, /* there are five in a second */
 	REST = 4,	   /* times as long as it took to look for objects, */
 	THREADS_REST = 20, /* and for threads */
 };
@@ -222,8 +223,11 @@ static void afloat_settle(const struct guard_loader *loader, __u32 slot,
 			__atomic_fetch_sub(&counts->floating[kind],
 					   afloat->amount[kind] - (complete ? 0 : left),
 					   __ATOMIC_SEQ_CST);
-		if (complete && left)
+		if (complete && left) {
 			__atomic_fetch_sub(&counts->used[kind], left, __ATOMIC_SEQ_CST);
+			__atomic_fetch_sub(&loader->counts[GUARD_HOST].used[kind], left,
+					   __ATOMIC_SEQ_CST);
+		}
 		counts->sought[kind] = 0;
 	}
 	counts->sought_places = 0;
@@ -266,6 +270,26 @@ static void recount(struct guard_loader *loader)
 	loader->rest_ns = rest_until_ns(begun_ns, REST);
 }
 
+/* A loader that was killed may have lowered the count of a tenant and not that of the host. A
+ * program in the kernel is between the two for a moment; so only what stays the same for
+ * long is taken off. */
+static void host_count_tend(struct guard_loader *loader)
+{
+	struct guard_counts *host = &loader->counts[GUARD_HOST];
+
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+		__s64 excess = __atomic_load_n(&host->used[kind], __ATOMIC_SEQ_CST);
+
+		for (unsigned slot = 1; slot < GUARD_TENANTS; slot++)
+			excess -= __atomic_load_n(&loader->counts[slot].used[kind], __ATOMIC_SEQ_CST);
+		if (excess <= 0 || excess != loader->host_excess[kind])
+			loader->host_looks[kind] = 0;
+		loader->host_excess[kind] = excess;
+		if (excess > 0 && ++loader->host_looks[kind] >= EXCESS_LOOKS)
+			__atomic_fetch_sub(&host->used[kind], excess, __ATOMIC_SEQ_CST);
+	}
+}
+
 /* Of files that are closed: see excess.h. */
 static void excess_tend(struct guard_loader *loader)
 {
@@ -292,8 +316,10 @@ static bool recount_is_due(const struct guard_loader *loader)
 
 void guard_recount_tend(struct guard_loader *loader)
 {
-	if (loader->head->armed)
+	if (loader->head->armed) {
 		excess_tend(loader);
+		host_count_tend(loader);
+	}
 	if (loader->head->armed && recount_is_due(loader))
 		recount(loader);
 	else if (threads_are_crowded(loader) && clock_boot_ns() > loader->threads_rest_ns)

@@ -16,8 +16,9 @@
 #define GUARD_MAGIC 0x6472617567616d64ull /* "dmaguard" */
 
 enum {
-	GUARD_VERSION = 4,
-	GUARD_TENANTS = 2048, /* slots, more than a policy has tenants; the first is nobody's */
+	GUARD_VERSION = 5,
+	GUARD_TENANTS = 2048, /* slots, more than a policy has tenants */
+	GUARD_HOST = 0, /* the slot of all tenants together; where a tenant's is expected: none */
 	GUARD_CGROUPS = 16384,
 	GUARD_RULES = 4096,  /* match lines that have a cgroup and nothing else */
 	GUARD_PATTERN = 256, /* tokens of one, */
@@ -82,6 +83,7 @@ struct guard_head {
 struct guard_limits {
 	__u64 limit[KIND_COUNT]; /* UNLIMITED: none */
 	char tenant[GUARD_NAME]; /* by which the next collector finds its slot again; "": none */
+	__u64 host_limited; /* not 0: the limits of GUARD_HOST are the tenant's, too */
 	__u64 restricted; /* not 0: contexts and objects only on devices that have a bit in */
 	__u64 device[GUARD_DEVICES / 64]; /* bit n: uverbsN */
 };
@@ -130,6 +132,7 @@ enum guard_event {
 	/* On a file that is closed: */
 	GUARD_CLOSED_REFUSED,
 	GUARD_CLOSED_KILLED,
+	GUARD_HOST_REFUSED, /* the limit of GUARD_HOST was in the way */
 };
 
 /* Map guard_log, a ring of GUARD_LOG entries. Written in the kernel; what it says is complete
