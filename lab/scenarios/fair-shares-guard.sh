@@ -72,10 +72,10 @@ stay() {
 }
 
 guard_start --tables 16384 # a preempted kernel walks all of it before it refuses (decision 112)
-mark
 hungry_begin a 1
 hungry_begin b 2 "${covered[@]}"
 hungry_begin others 3 "${covered[@]}"
+mark
 soon 1000 "a (guarded, without the library), b and others: 100, 200, 100" hold 100 200 100
 stay "three tenants" 100 200 100 $long
 check "the kernel has the share as the limit" is limits a 'qp 100' qp
@@ -93,6 +93,7 @@ stay "again" 100 200 100 3
 echo "-- the collector is killed"
 collector_kill
 collector_start
+mark
 soon 1000 "the same again" hold 100 200 100
 for name in a b others; do
 	end $name || check "$name ends well" false

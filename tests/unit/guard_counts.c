@@ -80,6 +80,7 @@ static void host(void)
 		{ 0, 0, 7, 0 },		{ 100, 1, 8, -EDQUOT },
 	};
 
+	losses = 0;
 	for (unsigned i = 0; i < sizeof(trials) / sizeof(trials[0]); i++) {
 		struct lack lack = { 0 };
 		int result;
@@ -112,6 +113,7 @@ static void host(void)
 /* The collector lowers a limit between the look at it and the count, then reads the count. */
 static void falling(void)
 {
+	losses = 0;
 	for (unsigned of_host = 0; of_host < 2; of_host++)
 		for (__s64 used = 3; used < 8; used++) {
 			struct lack lack = { 0 };
