@@ -6,6 +6,7 @@
 //   fill SELECTOR TEXT     (a blank after the selector, which has none)
 //   click SELECTOR         also: keys KEYS
 //   look WIDTH light|dark  the size of the window and the colours
+//   size WIDTH HEIGHT      of the window
 //   shot FILE              a picture of the whole page
 //   axe                    the rules of axe-core that the page breaks
 //   quit                   ends the browser and this program
@@ -51,6 +52,10 @@ const commands = {
 		const [width, colours] = rest.split(" ");
 		await page.setViewportSize({ width: Number(width), height: width < 600 ? 844 : 800 });
 		await page.emulateMedia({ colorScheme: colours, reducedMotion: "reduce" });
+	},
+	size: async (rest) => {
+		const [width, height] = rest.split(" ").map(Number);
+		await page.setViewportSize({ width, height });
 	},
 	shot: async (file) => {
 		await page.screenshot({ path: file, fullPage: true });

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Makes docs/images/page.png, the picture of README.md, from a real run: a collector with a policy,
-# programs of four users that make and free objects on the stand-in libibverbs, and a browser.
-# Needs root, for the users. Not a test.
+# Makes docs/images/page.png and top.png, the pictures of README.md, from a real run: a collector with
+# a policy, programs of four users that make and free objects on the stand-in libibverbs, a browser,
+# and a terminal (tmux). Needs root, for the users. Not a test.
 # usage: tests/web/pictures.sh [SECONDS]
 # shellcheck disable=SC2154 # variables of the fixture
 # shellcheck source=tests/web/browser.sh
@@ -57,4 +57,19 @@ mkdir -p "$images"
 browse look 1280 light
 eventually true_there "document.querySelector('[data-tenant=web]')"
 browse shot "$images/page.png"
-stat -c '%n: %s bytes' "$images/page.png"
+
+# The terminal's screen becomes a page, of which the browser takes the picture.
+in_tmux() { tmux -S "$work/tmux" -f /dev/null "$@"; }
+trap 'in_tmux kill-server 2>/dev/null; browser_end; clean_up' EXIT
+in_tmux new-session -d -x 100 -y 16 "env TERM=screen-256color $command top"
+top_shows() { in_tmux capture-pane -e -p | tee "$work/screen" | grep -q "$1"; }
+eventually top_shows web
+sleep 3 # rates need two looks
+top_shows web
+node "$here/web/screen.mjs" <"$work/screen" >"$work/screen.html"
+browse goto "file://$work/screen.html"
+browse look 880 dark
+browse eval "document.body.getBoundingClientRect().height"
+browse size 880 "${answer%.*}"
+browse shot "$images/top.png"
+stat -c '%n: %s bytes' "$images"/*.png
