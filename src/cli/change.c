@@ -10,6 +10,8 @@
 #include "output/form.h"
 #include "output/page.h"
 
+#define OWNERS "host, default or tenant NAME"
+
 static bool one_line(const char *text)
 {
 	while (*text && !iscntrl((unsigned char)*text))
@@ -38,10 +40,12 @@ int change_section(const struct cli *cli, struct proto_change *ret_change, unsig
 			*ret_words = 1;
 			return CLI_OK;
 		}
-	if (strcmp(word, "tenant") || cli->count < 2)
-		return cli_fail(cli, CLI_USAGE,
-				"%s needs to know whose: host, default or tenant NAME",
+	if (!cli->count || (!strcmp(word, "tenant") && cli->count < 2))
+		return cli_fail(cli, CLI_USAGE, "%s: missing argument: expected " OWNERS,
 				cli->command->name);
+	if (strcmp(word, "tenant"))
+		return cli_fail(cli, CLI_USAGE, "%s: unknown owner '%s': expected " OWNERS,
+				cli->command->name, word);
 	*ret_words = 2;
 	return change_tenant(cli, cli->operand[1], ret_change);
 }

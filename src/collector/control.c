@@ -297,6 +297,9 @@ int control_tenant_remove(struct collector *collector, const char *name, char pr
 	struct policy *runtime;
 	int result;
 
+	if (!strcmp(name, COLLECTOR_TENANT))
+		return problem_set(-EINVAL, problem,
+				   "tenant '%s' is built in, and cannot be removed", name);
 	if (policy_tenant_find(collector->files, name))
 		return problem_set(
 			-EINVAL, problem,

@@ -4,12 +4,15 @@
  * by threads of the HTTP server from what is prepared here; events come by a thread of their own.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -51,6 +54,13 @@ static int usage_fail(const char *option, const char *value, const char *expecte
 {
 	fprintf(stderr, "%s: --%s: invalid value '%s': expected %s\n", DASHBOARD_NAME, option,
 		value, expected);
+	return EXIT_USAGE;
+}
+
+static int argument_fail(const char *argument)
+{
+	fprintf(stderr, "%s: unexpected argument '%s': expected options only; see --help\n",
+		DASHBOARD_NAME, argument);
 	return EXIT_USAGE;
 }
 
@@ -131,7 +141,7 @@ static int dashboard_options_parse(int argc, char **argv, struct dashboard *dash
 		}
 	}
 	if (!result && optind < argc)
-		result = usage_fail("help", argv[optind], "options only");
+		result = argument_fail(argv[optind]);
 	return result;
 }
 
@@ -141,11 +151,27 @@ static int dashboard_fail(const char *problem)
 	return EXIT_FAILURE;
 }
 
+/* Until the process ends. Two that write one history would count everything twice. */
+static int directory_lock(const char *directory, char problem[PROBLEM_SIZE])
+{
+	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
+		return 0;
+	if (fd < 0 || errno != EWOULDBLOCK)
+		return problem_set(-errno, problem, "%.300s: %s", directory, strerror(errno));
+	close(fd);
+	return problem_set(-EBUSY, problem,
+			   "%.300s: another rdma_dashboard keeps its history there: expected another "
+			   "directory by --state, or --no-history",
+			   directory);
+}
+
 /* The state directory and the paths in it. */
 static int places_find(struct dashboard *dashboard, const struct dashboard_options *options,
 		       char problem[PROBLEM_SIZE])
 {
-	char directory[PATH_MAX];
+	char directory[PATH_MAX] = "";
 	int result = place_directory(options->state, directory);
 
 	if (!result)
@@ -156,9 +182,11 @@ static int places_find(struct dashboard *dashboard, const struct dashboard_optio
 		result = place_file(directory, PLACE_HISTORY, dashboard->history_path);
 	if (result < 0)
 		return problem_set(result, problem,
-				   "the state directory cannot be made: %s; see --state",
-				   strerror(-result));
-	return token_make(dashboard->token_path, problem);
+				   "%.300s: the state directory cannot be made: %s; see --state",
+				   directory, strerror(-result));
+	if (!options->token && !options->no_history)
+		result = directory_lock(directory, problem);
+	return result < 0 ? result : token_make(dashboard->token_path, problem);
 }
 
 static int token_print(const struct dashboard *dashboard)
@@ -171,28 +199,44 @@ static int token_print(const struct dashboard *dashboard)
 	return EXIT_SUCCESS;
 }
 
-static int addresses_listen(struct http *http, struct dashboard *dashboard,
-			    const struct dashboard_options *options, char problem[PROBLEM_SIZE])
-{
-	static char host[ADDRESS_TEXT]; /* requests may name it */
-	char address[ADDRESS_TEXT];
-	int fd, result = 0;
+/* Sockets that listen; -1: none. */
+struct listening {
+	int address, path;
+	char text[ADDRESS_TEXT]; /* of the address, */
+	char host[ADDRESS_TEXT]; /* which requests may name */
+};
 
+/* Before anything is written: addresses may be wrong. */
+static int addresses_open(const struct dashboard_options *options, struct listening *ret_listening,
+			  char problem[PROBLEM_SIZE])
+{
+	ret_listening->address = ret_listening->path = -1;
 	if (strcmp(options->listen, "none")) {
-		fd = address_listen(options->listen, address, host, problem);
-		if (fd < 0)
-			return fd;
-		name_add(dashboard, host);
-		result = http_listen(http, fd, problem);
-		if (!result)
-			printf("%s: http://%s/\n", DASHBOARD_NAME, address);
+		ret_listening->address = address_listen(options->listen, ret_listening->text,
+							ret_listening->host, problem);
+		if (ret_listening->address < 0)
+			return ret_listening->address;
 	} else if (!options->path) {
 		return problem_set(-EINVAL, problem,
 				   "no address: expected --listen ADDRESS:PORT, --unix PATH or both");
 	}
-	if (!result && options->path) {
-		fd = address_listen_path(options->path, problem);
-		result = fd < 0 ? fd : http_listen(http, fd, problem);
+	if (options->path)
+		ret_listening->path = address_listen_path(options->path, problem);
+	return options->path && ret_listening->path < 0 ? ret_listening->path : 0;
+}
+
+static int addresses_serve(struct http *http, const struct dashboard_options *options,
+			   const struct listening *listening, char problem[PROBLEM_SIZE])
+{
+	int result = 0;
+
+	if (listening->address >= 0) {
+		result = http_listen(http, listening->address, problem);
+		if (!result)
+			printf("%s: http://%s/\n", DASHBOARD_NAME, listening->text);
+	}
+	if (!result && listening->path >= 0) {
+		result = http_listen(http, listening->path, problem);
 		if (!result)
 			printf("%s: unix:%s\n", DASHBOARD_NAME, options->path);
 	}
@@ -246,6 +290,7 @@ int main(int argc, char **argv)
 	static struct dashboard dashboard = { .log = { .level = LOG_INFO,
 						       .to_stderr = true,
 						       .prefix = DASHBOARD_NAME ": " } };
+	static struct listening listening;
 	struct dashboard_options options;
 	char problem[PROBLEM_SIZE];
 	struct archive *archive;
@@ -260,10 +305,17 @@ int main(int argc, char **argv)
 		return result < 0 ? EXIT_SUCCESS : result;
 	if (proto_socket_path(options.socket, dashboard.socket) < 0)
 		return usage_fail("socket", options.socket, "a shorter path");
+	result = options.token ? 0 : addresses_open(&options, &listening, problem);
+	if (result < 0) {
+		dashboard_fail(problem);
+		return result == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
+	}
 	if (places_find(&dashboard, &options, problem) < 0)
 		return dashboard_fail(problem);
 	if (options.token)
 		return token_print(&dashboard);
+	if (listening.address >= 0)
+		name_add(&dashboard, listening.host);
 
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
@@ -279,7 +331,7 @@ int main(int argc, char **argv)
 	if (result < 0)
 		return dashboard_fail(strerror(-result));
 	http = http_make(&dashboard, (unsigned)options.timeout);
-	if (addresses_listen(http, &dashboard, &options, problem) < 0)
+	if (addresses_serve(http, &options, &listening, problem) < 0)
 		return dashboard_fail(problem);
 	dashboard_run(&dashboard, http, archive, &signals);
 	http_end(http);

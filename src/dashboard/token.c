@@ -39,7 +39,7 @@ int token_make(const char *path, char problem[PROBLEM_SIZE])
 	if (fd < 0 && errno == EEXIST)
 		return 0;
 	if (fd < 0)
-		return problem_set(-errno, problem, "%.300s: the token cannot be made: %s", path,
+		return problem_set(-errno, problem, "%.300s: the token cannot be read or made: %s", path,
 				   strerror(errno));
 	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
 		result = -EIO;

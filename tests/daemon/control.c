@@ -253,6 +253,10 @@ static void changes_by_commands(void)
 	CHECK(!collector_tenant("t").tenant[0]);
 	CHECK(tenant(MESSAGE_TENANT_REMOVE, "tenant t", "") == -ENOENT);
 	CHECK(tenant(MESSAGE_TENANT_REMOVE, "tenant a", "") < 0 && qp_limit("a") == 1);
+	CHECK(collector_set("tenant default", "qp = 7") == 0);
+	CHECK(tenant(MESSAGE_TENANT_REMOVE, "tenant default", "") == -EINVAL &&
+	      qp_limit("default") == 7);
+	CHECK(collector_set("tenant default", "qp = unset") == 0);
 	collector_stop();
 }
 

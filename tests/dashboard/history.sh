@@ -112,6 +112,25 @@ started_by_the_command() {
 	workers+=($!)
 	check "it prints the address" eventually grep -q '^rdma_dashboard: http://127.0.0.1:[0-9]*/$' "$work/foreground.out"
 	check "and the token" tells '^[0-9a-f]{64}$' dashboard --token --state "$work/other"
+	refuses 1 'other: another rdma_dashboard keeps its history there: expected another directory' \
+		--listen 127.0.0.1:0 --state "$work/other"
 }
 
-run_cases "seconds_and_steps killed events_since damaged memory_only started_by_the_command" "$@"
+# refuses STATUS TEXT [OPTION...]: rdma_dashboard does not start, and says why
+refuses() {
+	local status=0
+
+	timeout 60 "$build/rdma_dashboard" "${@:3}" >"$work/out" 2>"$work/err" || status=$?
+	check "${*:3}: status $1, with the reason" test "$status" = "$1"
+	check "${*:3}: $2" grep -qF -e "$2" "$work/err"
+}
+
+wrong_command_lines() {
+	refuses 2 "unexpected argument 'extra': expected options only" --state "$work/none" extra
+	refuses 2 "foo" --state "$work/none" --listen foo
+	refuses 2 "no address: expected" --state "$work/none" --listen none
+	check "nothing was written" not test -e "$work/none"
+	refuses 1 "/proc/x: the state directory cannot be made" --listen 127.0.0.1:0 --state /proc/x
+}
+
+run_cases "seconds_and_steps killed events_since damaged memory_only started_by_the_command wrong_command_lines" "$@"
