@@ -108,6 +108,14 @@ static inline uint64_t books_clamp(wide sum)
 	return sum > UINT64_MAX ? UINT64_MAX : (uint64_t)sum;
 }
 
+/* What the guard in the kernel does for a tenant, of one kind. */
+enum guarding {
+	GUARDING_NOTHING,
+	GUARDING_PART,	/* it counts some of its processes; others have another match line */
+	GUARDING_COUNTS, /* it counts all of them, but refuses nothing, or has still to count */
+	GUARDING_HOLDS,	/* it counts all of them, and keeps the limits */
+};
+
 /* What one owner holds together, and may: of the host or a tenant, on a device or in total. */
 struct scope {
 	uint64_t configured[KINDS_COUNTED]; /* by the policy; written by limits.c, */
@@ -118,9 +126,9 @@ struct scope {
 	uint64_t guarantee[KINDS_COUNTED];
 	uint64_t share[KINDS_COUNTED];
 	uint8_t reason[KINDS_COUNTED];
-	/* Of a tenant in total: whether the guard counts it, and what it counted last, of processes
-	 * without the library, too; written by fairness_kernel.c. */
-	bool by_guard[KINDS_COUNTED];
+	/* Of a tenant in total: what the guard does (enum guarding), and what it counted last, of
+	 * processes without the library, too; written by fairness_kernel.c. */
+	uint8_t guarding[KINDS_COUNTED];
 	uint64_t guarded[KINDS_COUNTED];
 	wide granted[KINDS_COUNTED];
 	wide used[KINDS_COUNTED]; /* as grants_measure found it last, */
@@ -229,12 +237,42 @@ static inline struct scope *books_scope(struct owner *owner, unsigned place)
 	return place ? &owner->device[place] : &owner->total;
 }
 
-/* What a tenant holds there, credit included; and processes that are not registered. */
-static inline uint64_t books_taken(const struct scope *scope, unsigned kind)
+/* What a tenant has or may take without the guard's knowledge or consent. */
+static inline uint64_t books_outside_guard(const struct scope *scope, unsigned kind)
 {
 	uint64_t granted = books_clamp(scope->granted[kind]);
 
-	return granted > scope->guarded[kind] ? granted : scope->guarded[kind];
+	switch ((enum guarding)scope->guarding[kind]) {
+	case GUARDING_HOLDS:
+		return 0;
+	case GUARDING_COUNTS:
+		return granted > scope->guarded[kind] ? granted - scope->guarded[kind] : 0;
+	default:
+		return granted;
+	}
+}
+
+/* What it has or may take of what the guard's tenants have together. */
+static inline uint64_t books_inside_guard(const struct scope *scope, unsigned kind)
+{
+	uint64_t granted = books_clamp(scope->granted[kind]), guarded = scope->guarded[kind];
+
+	return scope->guarding[kind] == GUARDING_HOLDS && granted > guarded ? granted : guarded;
+}
+
+/* What a tenant holds there, credit included; and processes that are not registered. */
+static inline uint64_t books_taken(const struct scope *scope, unsigned kind)
+{
+	return books_clamp((wide)books_outside_guard(scope, kind) +
+			   books_inside_guard(scope, kind));
+}
+
+/* What of its guarantee it does not use. */
+static inline uint64_t books_unused_guarantee(const struct scope *scope, unsigned kind)
+{
+	uint64_t taken = books_taken(scope, kind);
+
+	return scope->guarantee[kind] > taken ? scope->guarantee[kind] - taken : 0;
 }
 
 /* Number of the tenant of that name, made with its table if new; -errno. */

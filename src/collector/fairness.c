@@ -31,7 +31,7 @@ static bool field_is_reserving(struct books *books, unsigned place, unsigned kin
 		if (!books->tenant[i])
 			continue;
 		scope = books_scope(&books->tenant[i]->all, place);
-		if (scope->guarantee[kind] || scope->by_guard[kind])
+		if (scope->guarantee[kind] || scope->guarding[kind])
 			return true;
 	}
 	return false;
@@ -137,12 +137,12 @@ static void round_add(struct fair_round *round, unsigned number)
 	struct fair_demand *demand = &round->field->account[number].demand;
 	uint64_t taken = books_taken(scope, round->kind);
 
-	if (!tenant->members && !taken) {
+	if (!tenant->members && !taken)
 		*demand = (struct fair_demand){ 0 };
-		if (!scope->guarantee[round->kind] && scope->reason[round->kind] == FAIR_CONFIGURED)
-			return;
-	}
 	round_note_guard(round, number, scope, taken);
+	if (!tenant->members && !taken && !demand->refused &&
+	    !scope->guarantee[round->kind] && scope->reason[round->kind] == FAIR_CONFIGURED)
+		return;
 	if (taken != round->field->account[number].taken)
 		round->field->active_ns = round->now_ns;
 	round->field->account[number].taken = taken;

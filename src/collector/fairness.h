@@ -42,11 +42,10 @@ struct fair_field {
 struct fairness {
 	struct fair_field *field[DEVICES_MAX][KINDS_COUNTED];
 	sd_event_source *timer; /* runs while there is pressure and something moves */
-	/* Of tenants that the guard knows, as of the last look: their slots there (0: none), whether
-	 * it keeps their limits, and whether it has still to count what they held before. */
+	/* Of tenants that the guard knows, as of the last look: their slots there (0: none), and
+	 * whether it keeps their limits. */
 	uint32_t slot[BOOKS_TENANTS];
 	bool enforced[BOOKS_TENANTS];
-	bool pending[BOOKS_TENANTS];
 };
 
 /* After each change of the policy: limits.c has written what it says. */

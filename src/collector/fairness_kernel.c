@@ -56,6 +56,18 @@ static void guard_room_set(struct collector *collector, unsigned kind, uint64_t 
 	guard_room_read(collector, kind);
 }
 
+/* It has no epoch yet if it is just being switched on, or taken over from an earlier guard. To
+ * COLLECTOR_TENANT belongs whom no line names. */
+static enum guarding tenant_guarding(const struct guards *guards, const struct guards_tenant *tenant)
+{
+	if (tenant->other || !strcmp(tenant->name, COLLECTOR_TENANT))
+		return GUARDING_PART;
+	if (!tenant->on || !tenant->enforced || !tenant->since ||
+	    __atomic_load_n(&guards->guard.head->counted, __ATOMIC_ACQUIRE) < tenant->since)
+		return GUARDING_COUNTS;
+	return GUARDING_HOLDS;
+}
+
 void kernel_counts_read(struct collector *collector, unsigned kind)
 {
 	const struct guards *guards = &collector->guards;
@@ -66,7 +78,7 @@ void kernel_counts_read(struct collector *collector, unsigned kind)
 	memset(fairness->slot, 0, sizeof(fairness->slot));
 	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
 		if (books->tenant[i]) {
-			books->tenant[i]->all.total.by_guard[kind] = false;
+			books->tenant[i]->all.total.guarding[kind] = GUARDING_NOTHING;
 			books->tenant[i]->all.total.guarded[kind] = 0;
 		}
 	books->guard_room[kind] = 0;
@@ -81,10 +93,7 @@ void kernel_counts_read(struct collector *collector, unsigned kind)
 		scope = &books->tenant[number]->all.total;
 		fairness->slot[number] = tenant->slot;
 		fairness->enforced[number] = tenant->enforced;
-		fairness->pending[number] =
-			__atomic_load_n(&guards->guard.head->counted, __ATOMIC_ACQUIRE) <
-			tenant->since;
-		scope->by_guard[kind] = true;
+		scope->guarding[kind] = tenant_guarding(guards, tenant);
 		scope->guarded[kind] = slot_count(guards, tenant->slot, kind);
 		any = true;
 	}
@@ -121,19 +130,6 @@ bool kernel_limit_write(struct collector *collector, unsigned tenant, unsigned k
 	return true;
 }
 
-/* What a tenant has of the limit of the host that the guard's tenants cannot have. */
-static uint64_t tenant_outside_guard(const struct collector *collector, unsigned number,
-				     unsigned kind)
-{
-	const struct scope *scope = &collector->books.tenant[number]->all.total;
-	uint64_t taken = books_taken(scope, kind), guarantee = scope->guarantee[kind];
-
-	if (!scope->by_guard[kind])
-		return taken > guarantee ? taken : guarantee;
-	/* What it held when the guard was switched on is still to be counted. */
-	return collector->fairness.pending[number] ? taken - scope->guarded[kind] : 0;
-}
-
 void kernel_room_give(struct collector *collector, unsigned kind)
 {
 	const struct books *books = &collector->books;
@@ -142,9 +138,15 @@ void kernel_room_give(struct collector *collector, unsigned kind)
 
 	if (!collector->guards.guard.head)
 		return;
-	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
-		if (books->tenant[i])
-			outside += tenant_outside_guard(collector, i, kind);
+	for (unsigned i = 0; i < BOOKS_TENANTS; i++) {
+		const struct scope *scope = books->tenant[i] ? &books->tenant[i]->all.total : NULL;
+
+		if (!scope)
+			continue;
+		outside += books_outside_guard(scope, kind);
+		if (scope->guarding[kind] != GUARDING_HOLDS)
+			outside += books_unused_guarantee(scope, kind);
+	}
 	guard_room_set(collector, kind,
 		       capacity == UNLIMITED ? UNLIMITED :
 		       outside < capacity    ? capacity - (uint64_t)outside :
@@ -161,10 +163,11 @@ void kernel_room_claim(struct collector *collector, unsigned kind, uint64_t more
 	for (unsigned i = 0; i < BOOKS_TENANTS; i++) {
 		const struct scope *scope = books->tenant[i] ? &books->tenant[i]->all.total : NULL;
 
-		if (scope && scope->by_guard[kind])
-			needed += books_taken(scope, kind) > scope->guarantee[kind] ?
-					  books_taken(scope, kind) :
-					  scope->guarantee[kind];
+		if (!scope)
+			continue;
+		needed += books_inside_guard(scope, kind);
+		if (scope->guarding[kind] == GUARDING_HOLDS)
+			needed += books_unused_guarantee(scope, kind);
 	}
 	if (needed >= room)
 		return;

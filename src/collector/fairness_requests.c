@@ -102,7 +102,7 @@ static void request_claim(const struct fair_request *request)
 	uint64_t room;
 
 	if (request->place || !books->guard_room[request->kind] ||
-	    request_scope(request)->by_guard[request->kind])
+	    request_scope(request)->guarding[request->kind] == GUARDING_HOLDS)
 		return;
 	room = grants_capacity_room(books, request->lease, request->kind, request->place);
 	if (request->more > room)
@@ -118,8 +118,10 @@ static void request_look(const struct fair_request *request)
 
 	if (!request_is_blocked(request)) {
 		request_note(request, true);
-		if (!on && request_makes_pressure(request))
+		if (!on && request_makes_pressure(request)) {
 			field_compute(collector, request->place, request->kind, false);
+			request_claim(request);
+		}
 		return;
 	}
 	if (!request_may_compute(request)) {

@@ -113,31 +113,30 @@ bool levels_exceeded(const struct books *books, unsigned lease, unsigned kind)
 static uint64_t reserve_room(const struct books *books, unsigned tenant, unsigned place,
 			     unsigned kind, uint64_t limit)
 {
-	bool by_guard = books_scope(&books->tenant[tenant]->all, place)->by_guard[kind];
+	bool held = books_scope(&books->tenant[tenant]->all, place)->guarding[kind] == GUARDING_HOLDS;
 	wide taken = 0, reserved = 0, in_kernel = 0;
 	uint64_t own = 0, room, left;
 
 	for (unsigned i = 0; i < BOOKS_TENANTS; i++) {
 		const struct scope *scope;
-		uint64_t has, unused;
+		uint64_t unused;
 
 		if (!books->tenant[i])
 			continue;
 		scope = books_scope(&books->tenant[i]->all, place);
-		has = books_taken(scope, kind);
-		unused = scope->guarantee[kind] > has ? scope->guarantee[kind] - has : 0;
-		if (scope->by_guard[kind] && !by_guard) {
-			in_kernel += (wide)has + unused;
-			continue;
-		}
-		taken += has;
+		unused = books_unused_guarantee(scope, kind);
+		taken += books_outside_guard(scope, kind);
+		in_kernel += books_inside_guard(scope, kind);
 		if (i == tenant)
 			own = unused;
+		else if (scope->guarding[kind] == GUARDING_HOLDS && !held)
+			in_kernel += unused;
 		else
 			reserved += unused;
 	}
-	if (!place && !by_guard)
-		taken += in_kernel > books->guard_room[kind] ? in_kernel : books->guard_room[kind];
+	if (!place && !held && in_kernel < books->guard_room[kind])
+		in_kernel = books->guard_room[kind];
+	taken += in_kernel;
 	left = taken < limit ? limit - (uint64_t)taken : 0;
 	room = reserved < left ? left - (uint64_t)reserved : 0;
 	return larger(room, smaller(own, left));

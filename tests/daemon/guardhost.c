@@ -5,7 +5,9 @@
  * guard is one of files; collector and programs are real.
  */
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "guardfiles.h"
@@ -25,24 +27,53 @@ static void held_set(const char *cgroup, __s64 amount)
 	guard_counts[GUARD_HOST].used[KIND_qp] = amount;
 }
 
-/* A program without a guard that gets exactly that many, and keeps them. */
-static pid_t others_start(unsigned amount)
+/* A process that keeps what the scenario makes, once it is there. */
+static pid_t holder_start(const char *scenario)
 {
-	char scenario[32];
 	pid_t pid;
 
-	snprintf(scenario, sizeof(scenario), "exactly:%uw", amount);
 	word_store(WORD_READY, 0);
 	pid = spawn_start(scenario, "TRANSPORT=lease\nQUIET=1\nFAIL=closed");
 	NEED(word_load(WORD_READY) == 1);
 	return pid;
 }
 
-static void others_end(pid_t pid)
+static void holder_end(pid_t pid)
 {
 	kill(pid, SIGKILL);
 	spawn_wait(pid);
+}
+
+/* A program without a guard that gets exactly that many, and keeps them. */
+static pid_t others_start(unsigned amount)
+{
+	char scenario[32];
+
+	snprintf(scenario, sizeof(scenario), "exactly:%uw", amount);
+	return holder_start(scenario);
+}
+
+static void others_end(pid_t pid)
+{
+	holder_end(pid);
 	EVENTUALLY(room() == HOST_LIMIT, "%llu", (unsigned long long)room());
+}
+
+/* "exactly" as another user. */
+static void run_other_user(const char *argument)
+{
+	if (setresuid(FIRST_UID, FIRST_UID, FIRST_UID))
+		abort();
+	member_exactly(argument);
+}
+
+static void run_one(const char *argument)
+{
+	struct fixture fixture = member_fixture();
+
+	CHECK(qp_make(&fixture, IBV_QPT_RC));
+	word_add(WORD_READY, 1);
+	pause();
 }
 
 static void part_of_the_guard(void)
@@ -95,10 +126,89 @@ static void refusal_is_told(void)
 	collector_stop();
 }
 
+/* The request with which pressure begins: what the guard's tenant has was counted before. */
+static void pressure_begins(void)
+{
+	guard_fresh("[host]\nqp = 10\n[tenant a]\nmatch = cgroup=/a\nqp = 9\nguard = on\n");
+	held_set("/a", 4);
+	EVENTUALLY(collector_tenant("a").limit[KIND_qp] == 9 && room() == HOST_LIMIT);
+	sleep(2); /* it is read each second */
+	holder_end(others_start(6));
+	collector_stop();
+}
+
+/* What the guard has not counted yet, or does not limit, is no part of what its tenants may have. */
+static void guard_comes_and_goes(void)
+{
+	uint64_t most = 0;
+	pid_t pid, other;
+
+	guard_fresh("[host]\nqp = 10\n[tenant a]\nmatch = cgroup=/a\nguard = on\n"
+		    "[tenant b]\nmatch = cgroup=/b\nmatch = uid=0\nqp = 6\nguard = off\n");
+	EVENTUALLY(room() == HOST_LIMIT);
+	pid = others_start(6);
+	EVENTUALLY(room() == 4, "%llu", (unsigned long long)room());
+	CHECK(collector_set("tenant b", "guard = on") == 0);
+	for (double begun = seconds_now(); seconds_now() - begun < 1.5; usleep(1000))
+		most = room() > most ? room() : most;
+	CHECK(most == 4, "the guard's tenants may have %llu beside 6 of 10", (unsigned long long)most);
+	other = holder_start("other_user:4w");
+	CHECK(room() == 0, "%llu", (unsigned long long)room());
+	holder_end(other);
+	CHECK(collector_set("tenant b", "guard = off") == 0);
+	EVENTUALLY(room() == 4, "%llu", (unsigned long long)room());
+	holder_end(pid);
+	collector_stop();
+}
+
+/* Processes of a guarded tenant by a line that the kernel cannot decide by are not counted there. */
+static void other_lines(void)
+{
+	pid_t pid;
+
+	guard_fresh("[host]\nqp = 10\n[tenant a]\nmatch = cgroup=/a\nguard = on\n"
+		    "[tenant b]\nmatch = cgroup=/b\nmatch = uid=0\nguard = on\n");
+	EVENTUALLY(room() == HOST_LIMIT && guard_slot("/b"));
+	__atomic_store_n(&guard_head->counted, guard_head->epoch, __ATOMIC_SEQ_CST);
+	pid = others_start(HOST_LIMIT);
+	CHECK(room() == 0, "%llu", (unsigned long long)room());
+	others_end(pid);
+	/* One that was switched off is not limited any more. */
+	CHECK(collector_set("tenant b", "guard = off") == 0);
+	pid = others_start(HOST_LIMIT);
+	CHECK(room() == 0, "%llu", (unsigned long long)room());
+	others_end(pid);
+	collector_stop();
+}
+
+/* Credit that others do not use is there for a guarded tenant that is refused. */
+static void idle_credit(void)
+{
+	pid_t pid;
+
+	guard_fresh("[host]\nqp = 400\n[tenant a]\nmatch = cgroup=/a\nqp = 9\nguard = on\n");
+	EVENTUALLY(room() == 400);
+	pid = holder_start("one");
+	EVENTUALLY(room() < 399, "%llu", (unsigned long long)room());
+	CHECK(collector_set("host", "qp = 2") == 0);
+	EVENTUALLY((guard_counts[guard_slot("/a")].refused[KIND_qp]++,
+		    guard_counts[GUARD_HOST].refused[KIND_qp]++, room() == 1),
+		   "%llu", (unsigned long long)room());
+	holder_end(pid);
+	collector_stop();
+}
+
 static void drive(void)
 {
+	if (geteuid() != 0)
+		skip("only root can make processes of several users");
 	guard_files_prepare();
+	chmod(harness_path(""), 0711); /* processes of other users come this way */
 	RUN(part_of_the_guard);
+	RUN(pressure_begins);
+	RUN(guard_comes_and_goes);
+	RUN(other_lines);
+	RUN(idle_credit);
 	RUN(refusal_is_told);
 }
 
@@ -106,6 +216,8 @@ int main(int argc, char **argv)
 {
 	static const struct scenario scenarios[] = {
 		{ "exactly", member_exactly },
+		{ "other_user", run_other_user },
+		{ "one", run_one },
 		{ NULL, NULL },
 	};
 

@@ -106,6 +106,16 @@ static void host(void)
 			      counts_of(GUARD_HOST)->used[KIND_qp] == 7,
 		      "row %u: given back", i);
 	}
+	/* More than a process has addresses: refused to all, or sums would not fit into a count. */
+	limits_of(SLOT)->limit[KIND_mr_bytes] = UNLIMITED;
+	limits_of(SLOT)->host_limited = 0;
+	for (unsigned bit = 47; bit < 64; bit++) {
+		struct lack lack = { 0 };
+
+		CHECK(count_take(SLOT, KIND_mr_bytes, (1ull << bit) + 1, &lack) == -EDQUOT &&
+			      !counts_of(GUARD_HOST)->used[KIND_mr_bytes],
+		      "bit %u", bit);
+	}
 	count_put(GUARD_HOST, KIND_qp, -7);
 	CHECK(counts_of(GUARD_HOST)->used[KIND_qp] == 7, "no tenant has the host's slot");
 }

@@ -10,6 +10,10 @@
 
 enum { ATTEMPTS = 8 }; /* at a counter that others change as well */
 
+/* The addresses of a process, in bytes. No region has more, and what somebody asks for beyond it is
+ * refused to all: sums of such amounts would not fit into a count. */
+#define AMOUNT_MOST (1ull << 47)
+
 /* ---- places in tables */
 
 static __always_inline void table_place_add(struct guard_head *head, struct guard_counts *counts,
@@ -141,6 +145,9 @@ static __always_inline int count_take(__u32 slot, __u32 kind, __u64 amount, stru
 	lack->kind = kind;
 	lack->amount = amount;
 	lack->event = GUARD_REFUSED;
+	lack->limit = AMOUNT_MOST;
+	if (amount > AMOUNT_MOST)
+		return -EDQUOT;
 	if (amount_take(&counts->used[kind], &limits->limit[kind], amount, lack))
 		return -EDQUOT;
 	if (!*(volatile __u64 *)&limits->host_limited) {
