@@ -425,7 +425,7 @@ other_users() {
 		}
 		as_nobody "$command" limit set host qp=1
 		check "others may not change" test "$status" -eq 4
-		check "and hear so" says err 'rdma_intercept: CHANGE_POLICY is for root'
+		check "and hear so" says err 'rdma_intercept: CHANGE_POLICY: not permitted: expected root'
 		as_nobody "$command" status
 		check "but may look" test "$status" -eq 0
 		mkdir -m 777 "$work/theirs"

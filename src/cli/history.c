@@ -109,8 +109,8 @@ int command_history(const struct cli *cli)
 	result = history_ask(cli, &query, now, &lines);
 	if (!result && query.tenant && !lines.count)
 		result = cli_fail(cli, CLI_WRONG,
-				  "%s: no usage of this tenant is recorded in that time: --since "
-				  "goes further back",
+				  "%s: no usage of a tenant of this name is recorded in that time: "
+				  "expected an earlier --since, or another name",
 				  query.tenant);
 	if (!result && cli->options.csv.count && !cli->options.json.count) {
 		history_print_csv(&lines);

@@ -29,7 +29,8 @@ void answer(void *closure, const struct request *request)
 	if (request->message->access == ACCESS_ADMIN && !request_is_admin(collector, request)) {
 		server_fail(
 			request, -EPERM,
-			"%s is for root, the collector's own user and members of its admin group",
+			"%s: not permitted: expected root, the collector's own user or a member of its "
+			"admin_group",
 			request->message->name);
 		return;
 	}

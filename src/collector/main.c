@@ -75,7 +75,10 @@ static int collector_options_parse(int argc, char **argv, struct options *option
 			break;
 		case 'L':
 			if (log_level_parse(optarg, &options->level) < 0) {
-				fprintf(stderr, "collector_server: '%s' is no log level\n", optarg);
+				fprintf(stderr,
+					"collector_server: --log-level: invalid value '%s': expected OFF, "
+					"ERROR, WARN, INFO or DEBUG\n",
+					optarg);
 				return EXIT_USAGE;
 			}
 			break;
