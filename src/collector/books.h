@@ -111,7 +111,8 @@ static inline uint64_t books_clamp(wide sum)
 /* What the guard in the kernel does for a tenant, of one kind. */
 enum guarding {
 	GUARDING_NOTHING,
-	GUARDING_PART,	/* it counts some of its processes; others have another match line */
+	GUARDING_PART,	/* it counts some of its processes: others have another match line; or it
+			   is not attached at this moment, and counts none */
 	GUARDING_COUNTS, /* it counts all of them, but refuses nothing, or has still to count */
 	GUARDING_HOLDS,	/* it counts all of them, and keeps the limits */
 };

@@ -49,10 +49,10 @@ static void guard_room_read(struct collector *collector, unsigned kind)
 	collector->books.guard_room[kind] = used > limit ? used : limit;
 }
 
+/* The count is read after the limit was written: both are sequentially consistent. */
 static void guard_room_set(struct collector *collector, unsigned kind, uint64_t limit)
 {
 	monitor_guard_limit(&collector->guards.guard, GUARD_HOST, kind, limit);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	guard_room_read(collector, kind);
 }
 
@@ -60,10 +60,13 @@ static void guard_room_set(struct collector *collector, unsigned kind, uint64_t 
  * COLLECTOR_TENANT belongs whom no line names. */
 static enum guarding tenant_guarding(const struct guards *guards, const struct guards_tenant *tenant)
 {
-	if (tenant->other || !strcmp(tenant->name, COLLECTOR_TENANT))
+	const struct guard_head *head = guards->guard.head;
+
+	if (tenant->other || !strcmp(tenant->name, COLLECTOR_TENANT) ||
+	    !__atomic_load_n(&head->armed, __ATOMIC_ACQUIRE))
 		return GUARDING_PART;
 	if (!tenant->on || !tenant->enforced || !tenant->since ||
-	    __atomic_load_n(&guards->guard.head->counted, __ATOMIC_ACQUIRE) < tenant->since)
+	    __atomic_load_n(&head->counted, __ATOMIC_ACQUIRE) < tenant->since)
 		return GUARDING_COUNTS;
 	return GUARDING_HOLDS;
 }

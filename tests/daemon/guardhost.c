@@ -181,6 +181,52 @@ static void other_lines(void)
 	collector_stop();
 }
 
+/* The cgroup of this process; "" if there is none with a name that a pattern can have. */
+static const char *own_cgroup(void)
+{
+	static char path[128];
+	char line[256];
+	FILE *file = fopen("/proc/self/cgroup", "re");
+
+	path[0] = '\0';
+	while (file && fgets(line, sizeof(line), file))
+		if (!strncmp(line, "0::/", 4) && strlen(line) < sizeof(path) &&
+		    !strpbrk(line, "*?[ ,"))
+			snprintf(path, sizeof(path), "%.*s", (int)strcspn(line + 3, "\n"), line + 3);
+	if (file)
+		fclose(file);
+	return path;
+}
+
+/* Of a tenant that the guard holds all is counted there, once it is attached and has counted. */
+static void held_by_the_guard(void)
+{
+	char policy[512];
+	pid_t pid;
+
+	if (!own_cgroup()[0])
+		skip("this process is in no cgroup of the unified hierarchy");
+	for (size_t i = 1; own_cgroup()[i]; i++)
+		if (own_cgroup()[i + 1] == '/' || !own_cgroup()[i + 1]) {
+			snprintf(policy, sizeof(policy), "%.*s", (int)i + 1, own_cgroup());
+			cgroup_make(policy);
+		}
+	snprintf(policy, sizeof(policy),
+		 "[host]\nqp = 10\n[tenant a]\nmatch = cgroup=/a\nguard = on\n"
+		 "[tenant d]\nmatch = cgroup=%s\nguard = on\n",
+		 own_cgroup());
+	guard_fresh(policy);
+	guard_head->counted = 0;
+	pid = others_start(HOST_LIMIT);
+	CHECK(room() == 0, "it has not counted: %llu", (unsigned long long)room());
+	__atomic_store_n(&guard_head->counted, guard_head->epoch, __ATOMIC_SEQ_CST);
+	EVENTUALLY(room() == HOST_LIMIT, "%llu", (unsigned long long)room());
+	__atomic_store_n(&guard_head->armed, 0, __ATOMIC_SEQ_CST);
+	EVENTUALLY(room() == 0, "it is not attached: %llu", (unsigned long long)room());
+	holder_end(pid);
+	collector_stop();
+}
+
 /* Credit that others do not use is there for a guarded tenant that is refused. */
 static void idle_credit(void)
 {
@@ -208,6 +254,7 @@ static void drive(void)
 	RUN(pressure_begins);
 	RUN(guard_comes_and_goes);
 	RUN(other_lines);
+	RUN(held_by_the_guard);
 	RUN(idle_credit);
 	RUN(refusal_is_told);
 }
