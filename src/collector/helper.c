@@ -219,7 +219,7 @@ static int helper_on_time(sd_event_source *source, uint64_t now, void *closure)
 	return 0;
 }
 
-/* Not at once: nobody is called before the one who asks has returned to the loop. */
+/* The callback runs in a later turn of the loop, after the caller has returned. */
 void helper_begin(struct helper *helper)
 {
 	if (helper->count && !helper->child)

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-enum { IDLE_PART = 256 }; /* who asks for nothing has one in so many of an equal part */
+enum { IDLE_PART = 256 }; /* an idle process has one in so many of an equal part */
 
 void pace_split(uint64_t rate, struct pace_part *parts, unsigned count)
 {
@@ -17,8 +17,7 @@ void pace_split(uint64_t rate, struct pace_part *parts, unsigned count)
 	least = rate / count / IDLE_PART;
 	for (unsigned i = 0; i < count; i++)
 		parts[i].share = 0;
-	/* Who asks for no more than an equal part of what is left gets that; until all others want
-	 * more. */
+	/* A process that demands at most an equal part gets its demand, until all others demand more. */
 	while (open && settled) {
 		level = left / open;
 		settled = false;

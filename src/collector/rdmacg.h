@@ -30,7 +30,7 @@ bool rdmacg_is_same(const struct rdmacg_limit *a, const struct rdmacg_limit *b);
 bool rdmacg_is_possible(const char *cgroup);
 
 /* On devices that match none of the patterns, nothing is allowed. 0 when each device has its limit;
- * -ENODEV when there are none, or another -errno. */
+ * -ENODEV if the host has no device, or another -errno. */
 int rdmacg_write(const char *cgroup, const struct rdmacg_limit *limit, const char *patterns);
 
 #endif

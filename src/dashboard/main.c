@@ -72,7 +72,7 @@ static int name_add(struct dashboard *dashboard, const char *name)
 	return 0;
 }
 
-/* 0, or an exit status that is returned as it is; -1 when there is nothing more to do. */
+/* 0, or an exit status that is returned as it is; -1 if the program is to end with success. */
 static int dashboard_options_parse(int argc, char **argv, struct dashboard *dashboard,
 				   struct dashboard_options *options)
 {

@@ -9,7 +9,7 @@ struct feed;
 
 extern const char *const metrics_types[METRICS_FORMATS]; /* of the content */
 
-/* The format that an Accept header wants (NULL: there was none). */
+/* The format that an Accept header asks for; NULL: the request has no such header. */
 enum metrics_format metrics_negotiate(const char *accept);
 
 /* The text, made once for each sample; body_release gives it back. */

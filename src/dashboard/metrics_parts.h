@@ -84,7 +84,7 @@ struct family {
 struct family family_make(const struct metric *metric, const char *scope, const char *unit);
 void family_begin(struct writer *writer, struct family *family);
 
-/* One number. The labels end with a comma, or are none; so is the label that follows them. A
+/* One number. The labels end with a comma, or are empty, as is the label that follows them. A
  * number in nanoseconds is written in seconds. */
 void number_write(struct writer *writer, struct family *family, const struct text *labels,
 		  const char *label, const char *label_value, int64_t value, bool nanoseconds);

@@ -23,7 +23,7 @@ struct page_file {
 extern const struct page_file page_files[];
 extern const unsigned page_files_count;
 
-/* Answers with the file of that path; false if there is none. "/" of a client that does not take
+/* Answers with the file of that path; false if there is no such file. "/" of a client that does not take
  * gzip is answered by answer_index, for people who ask with curl. */
 bool page_answer(const struct request *request, struct answer *ret_answer);
 
