@@ -144,7 +144,7 @@ struct sample *sample_take(const char *socket, const struct sample *before)
 				    &sample->details->rows, 0, sample->problem);
 	}
 	if (result < 0) {
-		/* Half an answer is none. */
+		/* An incomplete answer is not used. */
 		sample->rows.count = sample->rules.count = sample->guards.count = 0;
 		sample->rates.count = sample->paces.count = 0;
 		details_release(sample->details);

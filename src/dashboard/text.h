@@ -26,6 +26,6 @@ struct body {
 /* A body with one reference; takes the text. */
 struct body *body_make(struct text *text);
 struct body *body_hold(struct body *body);
-void body_release(struct body *body); /* NULL is none */
+void body_release(struct body *body); /* NULL is allowed */
 
 #endif

@@ -274,7 +274,7 @@ int history_set_note(struct history *history, const char *name, int64_t value)
 
 /* ---- pruning */
 
-/* A question with one number for an answer; 0 when there is none. */
+/* A question with one number for an answer; 0 if the query returns no row. */
 static int64_t history_number(struct history *history, const char *sql)
 {
 	sqlite3_stmt *statement = NULL;

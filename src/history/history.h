@@ -28,7 +28,7 @@ struct history_point {
 	int64_t time;	  /* when the step began, in seconds since 1970 */
 	uint64_t used;	  /* on average */
 	uint64_t most;	  /* at the highest */
-	uint64_t limit;	  /* UNLIMITED: there was none */
+	uint64_t limit;	  /* UNLIMITED: no limit was set */
 	uint64_t refused; /* how often a limit was hit */
 };
 
@@ -38,10 +38,10 @@ struct history;
  * aside (*ret_damaged). 0, or -errno with a sentence. */
 int history_open(const char *path, struct history **ret_history, bool *ret_damaged,
 		 char problem[PROBLEM_SIZE]);
-/* The same for reading only: -ENOENT when there is none. */
+/* The same for reading only: -ENOENT if there is no database. */
 int history_open_reader(const char *path, struct history **ret_history,
 			char problem[PROBLEM_SIZE]);
-void history_close(struct history *history); /* NULL is none */
+void history_close(struct history *history); /* NULL is allowed */
 
 /* ---- writing. What is between begin and commit is written whole or not at all. 0 or -errno. */
 

@@ -32,7 +32,7 @@ int embedded_open(struct ledger *ledger, const struct ledger_options *options,
 int lease_open(struct ledger *ledger, const struct ledger_options *options,
 	       enum transport transport, char problem[PROBLEM_SIZE]);
 
-/* The share of a lease; NULL while there is none on the device. */
+/* The share of a lease; NULL while the process has no lease on the device. */
 const struct lease_share *lease_share(const struct ledger *ledger, unsigned device);
 
 #endif

@@ -224,7 +224,7 @@ void ledger_qp_vanishes(struct ledger *ledger, unsigned device, int type, int st
 void ledger_qp_moves(struct ledger *ledger, unsigned device, int from_state, int to_state,
 		     int from_port, int to_port);
 
-/* The same by class; QP_NONE is none. */
+/* The same by class; QP_NONE is ignored. */
 void ledger_qp_class_moves(struct ledger *ledger, unsigned device, int from_class, int to_class,
 			   int from_level, int to_level);
 

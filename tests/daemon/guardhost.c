@@ -48,9 +48,14 @@ static void holder_end(pid_t pid)
 static pid_t others_start(unsigned amount)
 {
 	char scenario[32];
+	pid_t pid;
 
 	snprintf(scenario, sizeof(scenario), "exactly:%uw", amount);
-	return holder_start(scenario);
+	pid = holder_start(scenario);
+	/* It is killed later, so that its own checks count for nothing. */
+	CHECK(collector_wait_used(NULL, KIND_qp, amount), "%llu, not %u",
+	      (unsigned long long)collector_tenant(NULL).used[KIND_qp], amount);
+	return pid;
 }
 
 static void others_end(pid_t pid)
@@ -153,6 +158,7 @@ static void guard_comes_and_goes(void)
 		most = room() > most ? room() : most;
 	CHECK(most == 4, "the guard's tenants may have %llu beside 6 of 10", (unsigned long long)most);
 	other = holder_start("other_user:4w");
+	CHECK(collector_wait_used(NULL, KIND_qp, HOST_LIMIT));
 	CHECK(room() == 0, "%llu", (unsigned long long)room());
 	holder_end(other);
 	CHECK(collector_set("tenant b", "guard = off") == 0);
