@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "advice/rules.h"
+#include "base/translation.h"
 #include "output/form.h"
 #include "view/amount.h"
 
@@ -122,7 +123,7 @@ void rule_say(struct advice *advice, const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(advice->text, sizeof(advice->text), format, arguments);
+	vsnprintf(advice->text, sizeof(advice->text), _(format), arguments);
 	va_end(arguments);
 }
 

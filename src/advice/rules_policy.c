@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "advice/rules.h"
+#include "base/translation.h"
 #include "terms/fair.h"
 #include "terms/verdict.h"
 
@@ -66,9 +67,9 @@ void advise_guard_not_armed(const struct observation *observation, struct list *
 		one = rule_add(advice, guard->tenant, 0);
 		rule_say(one,
 			 "guard is on for tenant %s, and the kernel keeps %s: %s", guard->tenant,
-			 guard->guarantee == GUARANTEE_FLOOR ? "only rdma.max of its cgroups" :
-							       "none of its limits",
-			 *guard->reason ? guard->reason : "the reason is not known");
+			 guard->guarantee == GUARANTEE_FLOOR ? _("only rdma.max of its cgroups") :
+							       _("none of its limits"),
+			 *guard->reason ? guard->reason : _("the reason is not known"));
 		rule_command(one, "systemctl start rdma_monitor && rdma_intercept guard status %s",
 			     rule_quoted(guard->tenant));
 	}
@@ -213,11 +214,12 @@ void advise_limit_out_of_reach(const struct observation *observation, struct lis
 				continue;
 			one = rule_add(advice, tenant->tenant, 0);
 			rule_say(one,
-				 "tenant %s may have %s %s, and the %s allow%s %s in all: its limit cannot "
-				 "be reached",
+				 limit == in_total ? N_("tenant %s may have %s %s, and the host allows %s "
+							"in all: its limit cannot be reached") :
+						     N_("tenant %s may have %s %s, and the devices allow "
+							"%s in all: its limit cannot be reached"),
 				 tenant->tenant, rule_amount(kind, tenant->configured[kind]),
-				 kind_rows[kind].name, limit == in_total ? "host" : "devices",
-				 limit == in_total ? "s" : "", rule_amount(kind, limit));
+				 kind_rows[kind].name, rule_amount(kind, limit));
 			rule_command(one, "rdma_intercept limit set tenant %s %s=%s",
 				     rule_quoted(tenant->tenant), kind_rows[kind].name,
 				     rule_value(kind, limit));

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "advice/rules.h"
+#include "base/translation.h"
 
 enum {
 	FEW_QPS = 4,	   /* fewer that are not used cost little */
@@ -40,8 +41,8 @@ void advise_uncovered_process(const struct observation *observation, struct list
 		rule_say(one, "process %d (%s) has %" PRIu64 " objects in the kernel and %s",
 			 (int)process->pid, process->command, objects,
 			 process->flags & ROW_INACTIVE ?
-				 "has the library loaded, but counts by itself or with another collector" :
-				 "runs without the library: no limit holds for it");
+				 _("has the library loaded, but counts by itself or with another collector") :
+				 _("runs without the library: no limit holds for it"));
 		if (process->flags & ROW_INACTIVE)
 			rule_command(one, "rdma_intercept explain %d", (int)process->pid);
 		else
@@ -67,7 +68,7 @@ void advise_drift(const struct observation *observation, struct list *advice)
 			 "the kernel has %s %s %s of process %d (%s) than the books: it makes or frees "
 			 "objects past the library",
 			 rule_amount(most, (uint64_t)llabs(process->drift[most])),
-			 process->drift[most] < 0 ? "fewer" : "more", kind_rows[most].name,
+			 process->drift[most] < 0 ? _("fewer") : _("more"), kind_rows[most].name,
 			 (int)process->pid, process->command);
 		rule_command(one, "rdma_intercept show process %d", (int)process->pid);
 	}
@@ -107,7 +108,7 @@ void advise_memlock_in_the_way(const struct observation *observation, struct lis
 			 "%s: the kernel refuses (ENOMEM) before the limit does",
 			 (int)process->pid, process->command,
 			 rule_amount(KIND_mr_bytes, memlock->bytes),
-			 may == UNLIMITED ? "unlimited" : rule_amount(KIND_mr_bytes, may));
+			 may == UNLIMITED ? _("unlimited") : rule_amount(KIND_mr_bytes, may));
 		rule_command(one, "prlimit --pid %d --memlock=unlimited", (int)process->pid);
 	}
 }

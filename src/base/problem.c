@@ -5,12 +5,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/translation.h"
+
 int problem_set(int error, char problem[PROBLEM_SIZE], const char *format, ...)
 {
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(problem, PROBLEM_SIZE, format, arguments);
+	vsnprintf(problem, PROBLEM_SIZE, _(format), arguments);
 	va_end(arguments);
 	return error;
 }

@@ -6,6 +6,7 @@
 
 #include "advice/advice.h"
 #include "advice/observation.h"
+#include "base/translation.h"
 #include "cli/collector.h"
 #include "output/form.h"
 #include "output/page.h"
@@ -34,7 +35,7 @@ static void advice_show(struct page *page, const struct list *advice)
 
 		printf("%s[%s] %s\n    %s\n", i ? "\n" : "", one->rule, text, command);
 		if (one->more)
-			printf("    (%llu more like this)\n", (unsigned long long)one->more);
+			printf(_("    (%llu more like this)\n"), (unsigned long long)one->more);
 		free(text);
 		free(command);
 	}

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/translation.h"
 #include "terms/size.h"
 #include "output/form.h"
 #include "output/page.h"
@@ -25,7 +26,7 @@ static int vfail(const struct cli *cli, int status, const char *format, va_list 
 {
 	char *sentence;
 
-	if (vasprintf(&sentence, format, arguments) < 0)
+	if (vasprintf(&sentence, _(format), arguments) < 0)
 		memory_need(NULL);
 	if (cli->options.json.count) {
 		page_json_error(sentence);
@@ -58,7 +59,7 @@ int cli_operands(const struct cli *cli, unsigned least, unsigned most)
 	if (cli->count > most)
 		return cli_fail(cli, CLI_USAGE, "%s: unexpected argument '%s': expected %s",
 				cli->command->name, cli->operand[most],
-				most ? cli->command->synopsis : "no argument");
+				most ? cli->command->synopsis : _("no argument"));
 	return CLI_OK;
 }
 

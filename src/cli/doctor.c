@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/translation.h"
 #include "cli/collector.h"
 #include "cli/library.h"
 #include "output/form.h"
@@ -98,9 +99,9 @@ static void finding_set(struct finding *finding, const struct level *level, cons
 	va_list arguments;
 
 	finding->level = level;
-	finding->hint = hint;
+	finding->hint = hint ? _(hint) : NULL;
 	va_start(arguments, format);
-	vsnprintf(finding->text, sizeof(finding->text), format, arguments);
+	vsnprintf(finding->text, sizeof(finding->text), _(format), arguments);
 	va_end(arguments);
 }
 
@@ -168,8 +169,8 @@ static void check_preload(const struct facts *facts, struct finding *finding)
 {
 	/* gcc links that sanitizer so; clang's, and others, do not mind. */
 	static const char sanitized[] =
-		"programs built with gcc -fsanitize=address do not start unless libasan.so is named "
-		"before it, or ASAN_OPTIONS has verify_asan_link_order=0";
+		N_("programs built with gcc -fsanitize=address do not start unless libasan.so is "
+		   "named before it, or ASAN_OPTIONS has verify_asan_link_order=0");
 	const char *variable = getenv("LD_PRELOAD");
 
 	if (file_names_library(PRELOAD_FILE))
@@ -257,7 +258,7 @@ static void check_policy(const struct facts *facts, struct finding *finding)
 static void check_monitor(const struct facts *facts, struct finding *finding)
 {
 	static const char unseen[] =
-		"programs without the library are not seen; start it with: rdma_monitor --keep";
+		N_("programs without the library are not seen; start it with: rdma_monitor --keep");
 	const struct proto_status *status = &facts->status;
 
 	if (facts->answer)

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/translation.h"
 #include "terms/size.h"
 #include "cli/collector.h"
 #include "cli/tenant_settings.h"
@@ -21,7 +22,7 @@ struct identity {
 static const struct form form_rule = {
 	.show = form_text_show,
 	.json = form_text_json,
-	.nothing = "none matches",
+	.nothing = N_("none matches"),
 };
 
 static const struct column identity_columns[] = {
@@ -90,7 +91,7 @@ static void advise(struct page *page, const struct event *event)
 		page_sentence(page, "advice",
 			      "The devices of the tenant do not include %s: use another device, or "
 			      "allow it: %s limit set tenant %s devices='PATTERN...'",
-			      *event->given.device ? event->given.device : "it", CLI_NAME,
+			      *event->given.device ? event->given.device : _("it"), CLI_NAME,
 			      event->given.tenant);
 		return;
 	}
@@ -115,8 +116,8 @@ static void advise(struct page *page, const struct event *event)
 		      "%sFree some, or raise the limit: %s limit set %s%s %s=%" PRIu64,
 		      !kernel ? "" :
 		      event->given.type == EVENT_OVERRUN ?
-				"The kernel could not refuse this and counts it. " :
-				"The tenant as a whole has no more, with the library or without. ",
+				_("The kernel could not refuse this and counts it. ") :
+				_("The tenant as a whole has no more, with the library or without. "),
 		      CLI_NAME, place->of_host ? "host" : "tenant ",
 		      place->of_host ? "" : event->given.tenant, key,
 		      event->used.value + event->wanted.value);

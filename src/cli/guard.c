@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/translation.h"
 #include "cli/change.h"
 #include "cli/collector.h"
 #include "output/form.h"
@@ -35,11 +36,11 @@ static void tell_gaps(struct page *page, const struct proto_guard *host)
 		page_sentence(page, NULL, "Not guarded in the kernel, but by the library only: %s.",
 			      kinds);
 	if (host->armed && !(host->ways & WAY_WRITE))
-		page_sentence(page, NULL, "%s",
+		page_sentence(page, NULL,
 			      host->wanted & WAY_WRITE ?
-				      "Not guarded yet: commands that come by write()." :
-				      "Not guarded: commands that come by write(), "
-				      "since [host] has guard_writes = off.");
+				      N_("Not guarded yet: commands that come by write().") :
+				      N_("Not guarded: commands that come by write(), "
+					 "since [host] has guard_writes = off."));
 	if (host->armed && !(host->ways & WAY_COMPAT))
 		page_sentence(page, NULL, "Not guarded: commands of 32-bit programs.");
 }
@@ -161,9 +162,9 @@ static int conclude(const struct cli *cli, json_t *sections)
 		result = cli_fail(cli, CLI_WRONG, "tenant %s: guard = on is set, but %s: %s",
 				  lacking->tenant,
 				  lacking->guarantee == GUARANTEE_FLOOR ?
-					  "only rdma.max limits it" :
-					  "nothing is guarded",
-				  *lacking->reason ? lacking->reason : "no reason is known");
+					  _("only rdma.max limits it") :
+					  _("nothing is guarded"),
+				  *lacking->reason ? lacking->reason : _("no reason is known"));
 	if (result) {
 		json_decref(sections);
 	} else {

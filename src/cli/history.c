@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/translation.h"
 #include "cli/past_events.h"
 #include "history/span.h"
 #include "output/form.h"
@@ -85,7 +86,7 @@ static int history_ask(const struct cli *cli, const struct history_query *query,
 	result = history_read(history, query, now, history_line_take, lines);
 	if (result < 0)
 		result = cli_fail(cli, CLI_WRONG, "%s: cannot be read: %s", path,
-				  result == -ETIMEDOUT ? "too much: ask for less time or one tenant" :
+				  result == -ETIMEDOUT ? _("too much: ask for less time or one tenant") :
 							 history_problem(history));
 	history_close(history);
 	return result;

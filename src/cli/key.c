@@ -26,7 +26,7 @@ static const struct column key_columns[] = {
 	COLUMN(struct key_line, section, "section", "section", form_string),
 	COLUMN(struct key_line, key, "key", "key", form_text),
 	COLUMN(struct key_line, initial, "default", "default", form_string),
-	COLUMN(struct key_line, help, "meaning", "meaning", form_string, .flows = true),
+	COLUMN(struct key_line, help, "meaning", "meaning", form_message, .flows = true),
 	COLUMN(struct key_line, expected, "expected", NULL, form_string),
 	COLUMNS_END,
 };
@@ -41,7 +41,7 @@ struct condition_line {
 static const struct column condition_columns[] = {
 	COLUMN(struct condition_line, condition, "condition", "condition", form_string),
 	COLUMN(struct condition_line, in_kernel, "guarded", "guarded", form_flag),
-	COLUMN(struct condition_line, help, "meaning", "meaning", form_string, .flows = true),
+	COLUMN(struct condition_line, help, "meaning", "meaning", form_message, .flows = true),
 	COLUMN(struct condition_line, expected, "expected", NULL, form_string),
 	COLUMNS_END,
 };

@@ -6,13 +6,13 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/translation.h"
 #include "cli/cli.h"
 #include "cli/nearest.h"
 #include "output/form.h"
@@ -287,6 +287,9 @@ static int read_words(struct cli *cli, int argc, char **argv)
 	}
 	while (optind < argc)
 		add_operand(cli, argv[optind++]);
+	/* JSON is for programs: its sentences are English in every locale. */
+	if (cli->options.json.count)
+		translation_close();
 	return first.found ? complain(cli, &first) : CLI_OK;
 }
 
@@ -346,7 +349,7 @@ static const struct column option_columns[] = {
 	COLUMN(struct option_row, name, "name", NULL, form_string),
 	COLUMN(struct option_row, letter, "letter", NULL, form_letter),
 	COLUMN(struct option_row, argument, "argument", NULL, form_string),
-	COLUMN(struct option_row, help, "help", "", form_string, .flows = true),
+	COLUMN(struct option_row, help, "help", "", form_message, .flows = true),
 	COLUMNS_END,
 };
 
@@ -354,7 +357,7 @@ static const struct column command_columns[] = {
 	COLUMN(struct command, name, "name", "", form_string),
 	COLUMN(struct command, synopsis, "synopsis", NULL, form_string),
 	COLUMN(struct command, options, "options", NULL, form_words),
-	COLUMN(struct command, help, "help", "", form_string, .flows = true),
+	COLUMN(struct command, help, "help", "", form_message, .flows = true),
 	COLUMN(struct command, examples, "examples", NULL, form_string),
 	COLUMNS_END,
 };
@@ -377,7 +380,7 @@ static int help(const struct cli *cli, unsigned count, char **words)
 	if (command) {
 		page_sentence(&page, NULL, "usage: %s %s%s%s", CLI_NAME, command->name,
 			      *command->synopsis ? " " : "", command->synopsis);
-		page_sentence(&page, NULL, "%s", command->help);
+		page_sentence(&page, NULL, "%s", _(command->help));
 		page_json(&page, "command", table_json_record(command_columns, command));
 	} else {
 		page_sentence(&page, NULL, "usage: %s %s%sCOMMAND [OPTION]... [ARGUMENT]...",
@@ -441,14 +444,14 @@ int main(int argc, char **argv)
 	struct cli cli = { .operand = words };
 	int result;
 
-	setlocale(LC_CTYPE, "");
+	translation_open();
 	result = serve(&cli, argc, argv);
 	for (int i = 0; i < OPTIONS; i++)
 		free(given_of(&cli, &option_rows[i])->value);
 	free(words);
 	errno = 0;
 	if (fflush(stdout) || ferror(stdout)) {
-		fprintf(stderr, "%s: the output cannot be written: %s\n", CLI_NAME,
+		fprintf(stderr, _("%s: the output cannot be written: %s\n"), CLI_NAME,
 			strerror(errno ? errno : EIO));
 		return result ? result : CLI_WRONG;
 	}

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/translation.h"
 #include "cli/collector.h"
 #include "output/form.h"
 #include "output/page.h"
@@ -40,7 +41,7 @@ static struct verdict verdict_on(const char *file)
 			 strerror(-result));
 	else if (result == 0 && policy->cut[0])
 		snprintf(verdict.problem, sizeof(verdict.problem),
-			 "%s: the last line has no newline at its end: the file may be cut",
+			 _("%s: the last line has no newline at its end: the file may be cut"),
 			 policy->cut);
 	for (const struct policy_tenant *tenant = policy->tenants; tenant; tenant = tenant->next)
 		verdict.tenants++;

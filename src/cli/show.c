@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/translation.h"
 #include "cli/collector.h"
 #include "cli/details.h"
 #include "cli/embedded.h"
@@ -26,7 +27,7 @@ struct view {
 static const struct view tenants = {
 	.scope = ROW_TENANT,
 	.type = MESSAGE_GET_STATS,
-	.one = "tenant",
+	.one = N_("tenant"),
 	.many = "tenants",
 	.columns = tenant_columns,
 	.ask = owners_ask,
@@ -35,7 +36,7 @@ static const struct view tenants = {
 static const struct view processes = {
 	.scope = ROW_PROCESS,
 	.type = MESSAGE_GET_PROC_STATS,
-	.one = "process",
+	.one = N_("process"),
 	.many = "processes",
 	.columns = process_columns,
 	.ask = owners_ask_anywhere,
@@ -43,7 +44,7 @@ static const struct view processes = {
 
 static int unknown(const struct cli *cli, const char *what)
 {
-	return cli_fail(cli, CLI_WRONG, "the collector knows no %s '%s'", what, cli->operand[0]);
+	return cli_fail(cli, CLI_WRONG, "the collector knows no %s '%s'", _(what), cli->operand[0]);
 }
 
 /* The operand as a name in a message; one that does not fit is nobody's. */
@@ -162,7 +163,7 @@ static int show_device(const struct cli *cli, const struct proto_choose *choose)
 	int result = owners_ask_anywhere(cli, MESSAGE_GET_STATS, choose, &owners);
 
 	if (!result && !found->count)
-		result = unknown(cli, "device");
+		result = unknown(cli, N_("device"));
 	if (!result)
 		result = owners_ask_anywhere(cli, processes.type, choose, &members);
 	if (!result) {
@@ -189,7 +190,7 @@ int command_show_device(const struct cli *cli)
 		return result;
 	if (!cli->count)
 		return show_devices(cli);
-	result = name_operand(cli, "device", choose.device);
+	result = name_operand(cli, N_("device"), choose.device);
 	return result ? result : show_device(cli, &choose);
 }
 
@@ -203,7 +204,7 @@ static const struct form form_unit = {
 static const struct column kind_columns[] = {
 	COLUMN(struct kind_row, name, "name", "name", form_string),
 	COLUMN(struct kind_row, unit, "unit", "unit", form_unit),
-	COLUMN(struct kind_row, text, "meaning", "meaning", form_string, .flows = true),
+	COLUMN(struct kind_row, text, "meaning", "meaning", form_message, .flows = true),
 	COLUMNS_END,
 };
 

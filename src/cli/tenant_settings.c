@@ -4,13 +4,14 @@
 
 #include <stdio.h>
 
+#include "base/translation.h"
 #include "cli/collector.h"
 #include "output/form.h"
 
 static const struct form form_devices = {
 	.show = form_text_show,
 	.json = form_text_json,
-	.nothing = "all",
+	.nothing = N_("all"),
 };
 
 static uint32_t class_of(const struct form *form, const void *field)

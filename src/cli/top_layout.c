@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/translation.h"
+
 /* Lines above the list: collector, problem, host, order. */
 enum { TOP_HEAD = 4, TOP_FOOT = 1 };
 
@@ -40,9 +42,9 @@ static void collector_draw(const struct top *top, struct canvas *canvas)
 	}
 	form_seconds.show(&form_seconds, &status->uptime_seconds, &up);
 	snprintf(text, sizeof(text),
-		 "rdma_intercept%s%s  up %s  tenants %u  processes %u  refused %llu, %.1f/s%s",
+		 _("rdma_intercept%s%s  up %s  tenants %u  processes %u  refused %llu, %.1f/s%s"),
 		 *top->clock ? " " : "", top->clock, up.text, status->tenants, status->processes,
-		 refused, top_rate(top, refused, before), top->paused ? "  PAUSED" : "");
+		 refused, top_rate(top, refused, before), top->paused ? _("  PAUSED") : "");
 	free(up.text);
 	line_put(canvas, 0, CANVAS_BOLD, text);
 }
@@ -54,21 +56,21 @@ static void problem_draw(const struct top *top, struct canvas *canvas)
 	char text[PROBLEM_SIZE + 64];
 
 	if (*top->problem) {
-		snprintf(text, sizeof(text), "waiting for the collector: %s", top->problem);
+		snprintf(text, sizeof(text), _("waiting for the collector: %s"), top->problem);
 		line_put(canvas, 1, CANVAS_BAD, text);
 	} else if (*status->problem) {
-		snprintf(text, sizeof(text), "the policy was not reloaded: %s", status->problem);
+		snprintf(text, sizeof(text), _("the policy was not reloaded: %s"), status->problem);
 		line_put(canvas, 1, CANVAS_BAD, text);
 	} else if (status->uncovered || status->drifting) {
 		snprintf(text, sizeof(text),
-			 "%u processes UNCOVERED, %u with DRIFT (u shows rows with problems)",
+			 _("%u processes UNCOVERED, %u with DRIFT (u shows rows with problems)"),
 			 status->uncovered, status->drifting);
 		line_put(canvas, 1, CANVAS_BAD, text);
 	} else if (!strcmp(status->monitor, "none")) {
 		line_put(canvas, 1, CANVAS_DIM,
-			 "no monitor: programs without the library are not seen");
+			 _("no monitor: programs without the library are not seen"));
 	} else {
-		snprintf(text, sizeof(text), "monitor %s: no process is uncovered or drifts",
+		snprintf(text, sizeof(text), _("monitor %s: no process is uncovered or drifts"),
 			 status->monitor);
 		line_put(canvas, 1, CANVAS_GOOD, text);
 	}
@@ -91,22 +93,22 @@ static void owner_draw(const struct top *top, struct canvas *canvas)
 
 static void order_draw(const struct top *top, struct canvas *canvas)
 {
-	const char *what = top->level == TOP_TENANTS ? "tenants" : "processes";
+	const char *what = top->level == TOP_TENANTS ? _("tenants") : _("processes");
 	size_t last = top->first + top->page;
 	char text[240];
 
 	if (top->help)
-		snprintf(text, sizeof(text), "keys");
+		snprintf(text, sizeof(text), "%s", _("keys"));
 	else if (top->level == TOP_DETAILS)
-		snprintf(text, sizeof(text), "process %d", (int)top->pid);
+		snprintf(text, sizeof(text), _("process %d"), (int)top->pid);
 	else
-		snprintf(text, sizeof(text), "%s by %s of %s%s, %zu-%zu of %zu%s%s%s", what,
-			 top_sorts[top->sort].name, kind_rows[top->kind].name,
-			 top->reversed ? ", smallest first" : "",
+		snprintf(text, sizeof(text), _("%s by %s of %s%s, %zu-%zu of %zu%s%s%s"), what,
+			 _(top_sorts[top->sort].name), kind_rows[top->kind].name,
+			 top->reversed ? _(", smallest first") : "",
 			 top->lines.count ? top->first + 1 : 0,
 			 last < top->lines.count ? last : top->lines.count, top->lines.count,
-			 *top->filter ? ", with " : "", top->filter,
-			 top->problems ? ", with problems" : "");
+			 *top->filter ? _(", with ") : "", top->filter,
+			 top->problems ? _(", with problems") : "");
 	line_put(canvas, 3, CANVAS_DIM, text);
 }
 
@@ -133,11 +135,11 @@ static void foot_draw(const struct top *top, struct canvas *canvas)
 	char text[TOP_FILTER + 80];
 
 	if (top->typing)
-		snprintf(text, sizeof(text), "filter: %s_   (Enter: keep, Esc: remove)",
+		snprintf(text, sizeof(text), _("filter: %s_   (Enter: keep, Esc: remove)"),
 			 top->filter);
 	else
-		snprintf(text, sizeof(text),
-			 "q end  ? help  Enter open  Esc back  s sort  / filter  Left Right kind");
+		snprintf(text, sizeof(text), "%s",
+			 _("q end  ? help  Enter open  Esc back  s sort  / filter  Left Right kind"));
 	line_put(canvas, canvas->lines - 1, CANVAS_DIM, text);
 }
 

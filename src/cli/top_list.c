@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/translation.h"
 #include "cli/top_layout.h"
 #include "output/memory.h"
 #include "view/owner.h"
@@ -118,12 +119,12 @@ static unsigned columns_choose(const struct top *top, struct top_column *columns
 						.bar = true,
 						.right = true,
 						.rank = RANK_ALWAYS };
-	columns[count++] = (struct top_column){ .title = "growth/s",
+	columns[count++] = (struct top_column){ .title = N_("growth/s"),
 						.show = growth_show,
 						.kind = -1,
 						.right = true,
 						.rank = 50 };
-	columns[count++] = (struct top_column){ .title = "refused",
+	columns[count++] = (struct top_column){ .title = N_("refused"),
 						.show = top_refused_show,
 						.kind = -1,
 						.right = true,
@@ -195,14 +196,14 @@ static void titles_draw(struct canvas *canvas, unsigned line, const struct top_c
 
 	for (unsigned i = 0; i < count; i++) {
 		const struct top_column *column = &columns[i];
+		const char *text = _(column->title);
 		size_t at;
 
 		if (!column->width)
 			continue;
-		for (at = 0; column->title[at] && at + 1 < sizeof(title); at++)
-			title[at] = (char)(column->title[at] >= 'a' && column->title[at] <= 'z' ?
-						   column->title[at] - 'a' + 'A' :
-						   column->title[at]);
+		for (at = 0; text[at] && at + 1 < sizeof(title); at++)
+			title[at] = (char)(text[at] >= 'a' && text[at] <= 'z' ? text[at] - 'a' + 'A' :
+										text[at]);
 		title[at] = '\0';
 		place.width = column->width + (column->bar ? TOP_BAR + 1 : 0);
 		place.right = column->right;
@@ -257,7 +258,7 @@ static void columns_measure(struct top_column *columns, unsigned count, const st
 			    unsigned lines)
 {
 	for (unsigned i = 0; i < count; i++) {
-		unsigned width = 0, title = (unsigned)strlen(columns[i].title);
+		unsigned width = 0, title = form_width(_(columns[i].title));
 
 		for (unsigned line = 0; line < lines; line++)
 			if (width < cells[(size_t)line * count + i].width)
@@ -310,9 +311,9 @@ void top_shares_draw(const struct top *top, struct canvas *canvas, unsigned line
 
 	owner_read(&owner, row);
 	if (row->scope == ROW_TENANT)
-		snprintf(name, sizeof(name), "tenant %s", row->tenant);
+		snprintf(name, sizeof(name), _("tenant %s"), row->tenant);
 	else
-		snprintf(name, sizeof(name), "host");
+		snprintf(name, sizeof(name), "%s", _("host"));
 	for (int i = -2; i < KIND_COUNT; i++) {
 		int kind = i < 0 ? (int)top->kind : i;
 		struct cell cell = { .text = NULL };

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/translation.h"
+
 /* ---- readings */
 
 void top_reading_begin(struct top_reading *reading)
@@ -171,13 +173,13 @@ static double growth_value(const struct top *top, const struct top_line *line)
 }
 
 const struct top_sort top_sorts[] = {
-	{ "used", held_value },
-	{ "part of the limit", part_value },
-	{ "refused", refused_value },
-	{ "refused a second", refused_rate_value },
-	{ "growth a second", growth_value },
-	{ "name", NULL },
-	{ "processes or pid", processes_value },
+	{ N_("used"), held_value },
+	{ N_("part of the limit"), part_value },
+	{ N_("refused"), refused_value },
+	{ N_("refused a second"), refused_rate_value },
+	{ N_("growth a second"), growth_value },
+	{ N_("name"), NULL },
+	{ N_("processes or pid"), processes_value },
 };
 const unsigned top_sorts_count = sizeof(top_sorts) / sizeof(top_sorts[0]);
 

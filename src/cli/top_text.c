@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/translation.h"
 #include "cli/top_layout.h"
 #include "view/owner.h"
 
@@ -18,10 +19,26 @@ static struct top_text *text_line(struct top *top, unsigned style, const char *f
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(line->text, sizeof(line->text), format, arguments);
+	vsnprintf(line->text, sizeof(line->text), _(format), arguments);
 	va_end(arguments);
 	line->style = style;
 	return line;
+}
+
+/* A text in so many columns, which printf would count in bytes. Negative: at the left. */
+struct fitted {
+	char text[96];
+};
+
+static struct fitted text_fit(const char *text, int columns)
+{
+	int room = abs(columns) - (int)form_width(text);
+	struct fitted fitted;
+
+	room = room > 0 ? room : 0;
+	snprintf(fitted.text, sizeof(fitted.text), "%*s%s%*s", columns > 0 ? room : 0, "", text,
+		 columns < 0 ? room : 0, "");
+	return fitted;
 }
 
 void top_help_fill(struct top *top)
@@ -29,7 +46,7 @@ void top_help_fill(struct top *top)
 	for (unsigned i = 0; i < top_keys_count; i++)
 		if (top_keys[i].help)
 			text_line(top, CANVAS_PLAIN, "%-14s %s", top_keys[i].name,
-				  top_keys[i].help);
+				  _(top_keys[i].help));
 	text_line(top, CANVAS_PLAIN, "%s", "");
 	text_line(top, CANVAS_DIM,
 		  "! 80 %% of a limit  !! 100 %%  UNCOVERED: objects made without the library");
@@ -47,12 +64,13 @@ static void process_fill(struct top *top, const struct owner *owner)
 			continue;
 		column->form->show(column->form, (const char *)owner + column->offset, &cell);
 		if (cell.width)
-			text_line(top, top_style(cell.colour), "%-10s %s", column->title, cell.text);
+			text_line(top, top_style(cell.colour), "%s %s",
+				  text_fit(_(column->title), -10).text, cell.text);
 		free(cell.text);
 	}
 }
 
-#define SHARE_FORMAT "%-12s %-12s %10s %10s"
+#define SHARE_FORMAT "%s %-12s %10s %10s"
 
 static void share_fill(struct top *top, const struct share *share, const char *device)
 {
@@ -63,7 +81,7 @@ static void share_fill(struct top *top, const struct share *share, const char *d
 	if (!share_matters(share) || (!share->used.value && !share->peak.value && !share->refused))
 		return;
 	line = text_line(top, share->refused ? CANVAS_WARNING : CANVAS_PLAIN,
-			 SHARE_FORMAT " %*s %10s %8" PRIu64, device, share->kind,
+			 SHARE_FORMAT " %*s %10s %8" PRIu64, text_fit(device, -12).text, share->kind,
 			 amount_text(&share->used, used), amount_text(&share->limit, limit),
 			 TOP_BAR, "", amount_text(&share->peak, peak), share->refused);
 	if (limited) {
@@ -80,7 +98,7 @@ static void shares_fill(struct top *top, const struct proto_row *row)
 
 	owner_read(&owner, row);
 	for (int kind = 0; kind < KIND_COUNT; kind++)
-		share_fill(top, &owner.share[kind], *row->device ? row->device : "total");
+		share_fill(top, &owner.share[kind], *row->device ? row->device : _("total"));
 }
 
 static const struct proto_details *details_before(const struct top *top,
@@ -148,8 +166,10 @@ void top_details_fill(struct top *top)
 	owner_read(&owner, process);
 	process_fill(top, &owner);
 	text_line(top, CANVAS_PLAIN, "%s", "");
-	text_line(top, CANVAS_BOLD, SHARE_FORMAT " %*s %10s %8s", "DEVICE", "KIND", "USED", "LIMIT",
-		  TOP_BAR, "", "PEAK", "REFUSED");
+	text_line(top, CANVAS_BOLD, "%s %s %s %s %*s %s %s", text_fit(_("DEVICE"), -12).text,
+		  text_fit(_("KIND"), -12).text, text_fit(_("USED"), 10).text,
+		  text_fit(_("LIMIT"), 10).text, TOP_BAR, "", text_fit(_("PEAK"), 10).text,
+		  text_fit(_("REFUSED"), 8).text);
 	shares_fill(top, process);
 	for (size_t i = 0; i < top->now.on_devices.count; i++) {
 		const struct proto_row *row = list_at(&top->now.on_devices, i);
@@ -159,8 +179,9 @@ void top_details_fill(struct top *top)
 	}
 	if (top->now.details.count) {
 		text_line(top, CANVAS_PLAIN, "%s", "");
-		text_line(top, CANVAS_BOLD, "%-12s %-20s %-18s %14s %12s", "DEVICE", "COUNTER",
-			  "OF", "COUNT", "CHANGE");
+		text_line(top, CANVAS_BOLD, "%s %s %s %s %s", text_fit(_("DEVICE"), -12).text,
+			  text_fit(_("COUNTER"), -20).text, text_fit(_("OF"), -18).text,
+			  text_fit(_("COUNT"), 14).text, text_fit(_("CHANGE"), 12).text);
 	}
 	details_fill(top, true);
 	details_fill(top, false);

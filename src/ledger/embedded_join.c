@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/translation.h"
 #include "ledger/embedded.h"
 #include "ledger/shmfile.h"
 
@@ -120,8 +121,8 @@ static int embedded_join_file(struct ledger *ledger, const struct ledger_options
 	shmfile_close(&file);
 	if (result < 0) {
 		problem_set(result, problem, "shared memory /dev/shm/%s: %s", options->name,
-			    result == -EUSERS	 ? "every seat is taken by a living process" :
-			    result == -ETIMEDOUT ? "the process that holds its lock stands still" :
+			    result == -EUSERS	 ? _("every seat is taken by a living process") :
+			    result == -ETIMEDOUT ? _("the process that holds its lock stands still") :
 						   strerror(-result));
 		shmfile_unmap(ledger->embedded.header);
 	}

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/translation.h"
 #include "ledger/layout.h"
 
 #define DIRECTORY "/dev/shm"
@@ -176,7 +177,7 @@ static int shmfile_attach(struct shmfile *file, const char *path, bool writing,
 	file->fd = open(path, (writing ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (file->fd < 0)
 		return problem_set(-errno, problem, "shared memory %s: %s", path,
-				   errno == ELOOP ? "is a symbolic link" : strerror(errno));
+				   errno == ELOOP ? _("is a symbolic link") : strerror(errno));
 	result = shmfile_check(file->fd, path, foreign_allowed, problem);
 	if (result == 0) {
 		if (writing)

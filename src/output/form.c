@@ -12,6 +12,7 @@
 #include <wchar.h>
 #include <wctype.h>
 
+#include "base/translation.h"
 #include "output/memory.h"
 
 /*
@@ -44,6 +45,14 @@ char *form_printable(const char *text, unsigned *ret_width)
 	if (ret_width)
 		*ret_width = width;
 	return printable;
+}
+
+unsigned form_width(const char *text)
+{
+	unsigned width;
+
+	free(form_printable(text, &width));
+	return width;
 }
 
 void cell_print(struct cell *ret_cell, const char *colour, const char *format, ...)
@@ -93,7 +102,7 @@ void form_text_show(const struct form *form, const void *field, struct cell *ret
 {
 	const char *text = field;
 
-	cell_print(ret_cell, NULL, "%s", *text ? text : form->nothing);
+	cell_print(ret_cell, NULL, "%s", *text ? text : _(form->nothing));
 }
 
 json_t *form_text_json(const struct form *form, const void *field)
@@ -116,6 +125,15 @@ static json_t *string_json(const struct form *form, const void *field)
 }
 
 const struct form form_string = { .show = form_string_show, .json = string_json, .nothing = "-" };
+
+static void message_show(const struct form *form, const void *field, struct cell *ret_cell)
+{
+	const char *text = *(const char *const *)field;
+
+	form_text_show(form, text ? _(text) : "", ret_cell);
+}
+
+const struct form form_message = { .show = message_show, .json = string_json, .nothing = "-" };
 
 static json_t *words_json(const struct form *form, const void *field)
 {
@@ -180,7 +198,7 @@ const struct form form_pid = { .show = pid_show, .json = pid_json, .right = true
 
 static void flag_show(const struct form *form, const void *field, struct cell *ret_cell)
 {
-	cell_print(ret_cell, NULL, *(const uint32_t *)field ? "yes" : "no");
+	cell_print(ret_cell, NULL, *(const uint32_t *)field ? _("yes") : _("no"));
 }
 
 static json_t *flag_json(const struct form *form, const void *field)

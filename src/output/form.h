@@ -29,6 +29,9 @@ void cell_print(struct cell *ret_cell, const char *colour, const char *format, .
 /* A copy of the text in which everything that could steer a terminal is written as \xNN. */
 char *form_printable(const char *text, unsigned *ret_width);
 
+/* How many columns of a terminal the text takes. */
+unsigned form_width(const char *text);
+
 /* A JSON string of any bytes: those that are not UTF-8 become U+FFFD; null for NULL and "". */
 json_t *form_json_text(const char *text);
 
@@ -51,6 +54,7 @@ const char *bytes_text(uint64_t bytes, char ret_text[BYTES_TEXT]);
 
 extern const struct form form_text;    /* char[] */
 extern const struct form form_string;  /* const char * */
+extern const struct form form_message; /* const char *, in the language of the reader */
 extern const struct form form_words;   /* const char *, words with spaces between */
 extern const struct form form_count;   /* uint64_t */
 extern const struct form form_number;  /* uint32_t */

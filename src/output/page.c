@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/translation.h"
 #include "output/form.h"
 #include "output/memory.h"
 
@@ -61,7 +62,7 @@ void page_sentence(struct page *page, const char *key, const char *format, ...)
 	int length;
 
 	va_start(arguments, format);
-	length = vasprintf(&sentence, format, arguments);
+	length = vasprintf(&sentence, _(format), arguments);
 	va_end(arguments);
 	if (length < 0)
 		memory_need(NULL);
@@ -78,7 +79,7 @@ void page_lines(struct page *page, const char *heading, const char *lines)
 {
 	if (!page_begin_text(page))
 		return;
-	puts(heading);
+	puts(_(heading));
 	while (*lines) {
 		size_t length = strcspn(lines, "\n");
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/translation.h"
 #include "output/form.h"
 #include "output/memory.h"
 
@@ -91,7 +92,7 @@ static size_t grid_measure(struct grid *grid)
 
 	for (size_t i = 0; i < count; i++) {
 		const struct column *column = list_at(&grid->columns, i);
-		unsigned width = 0, title = (unsigned)strlen(column->title);
+		unsigned width = 0, title = form_width(_(column->title));
 
 		for (size_t row = 0; row < grid->rows; row++)
 			if (width < grid->cells[row * count + i].width)
@@ -144,7 +145,7 @@ static void print_titles(const struct screen *screen, const struct grid *grid)
 	for (size_t i = 0; i < grid->columns.count; i++) {
 		const struct column *column = list_at(&grid->columns, i);
 
-		cell_print(&cells[i], NULL, "%s", column->title);
+		cell_print(&cells[i], NULL, "%s", _(column->title));
 		for (char *at = cells[i].text; *at; at++)
 			*at = (char)toupper((unsigned char)*at);
 		any = any || cells[i].width;
@@ -159,20 +160,20 @@ static void print_titles(const struct screen *screen, const struct grid *grid)
 static void print_record(const struct screen *screen, const struct grid *grid,
 			 const struct cell *cells)
 {
-	size_t width = 0;
+	unsigned width = 0;
 
 	for (size_t i = 0; i < grid->columns.count; i++) {
 		const struct column *column = list_at(&grid->columns, i);
+		unsigned title = form_width(_(column->title));
 
-		if (width < strlen(column->title))
-			width = strlen(column->title);
+		width = width < title ? title : width;
 	}
 	for (size_t i = 0; i < grid->columns.count; i++) {
 		const struct column *column = list_at(&grid->columns, i);
 
 		if (!cells[i].width)
 			continue;
-		printf("%-*s", (int)(width + GAP), column->title);
+		printf("%s%*s", _(column->title), (int)(width + GAP - form_width(_(column->title))), "");
 		print_cell(screen, &cells[i]);
 		putchar('\n');
 	}

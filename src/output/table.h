@@ -16,7 +16,7 @@ struct form;
 
 struct column {
 	const char *key;   /* in JSON; NULL: for people only. Neither key nor title: the end */
-	const char *title; /* for people; NULL: in JSON only */
+	const char *title; /* for people, in their language; NULL: in JSON only */
 	const struct form *form;
 	size_t offset;	/* of the field in the row */
 	unsigned least; /* width, for tables whose rows are not known beforehand */

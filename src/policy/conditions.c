@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/translation.h"
 #include "policy/accounts.h"
 #include "policy/problem.h"
 
@@ -19,7 +20,7 @@
 static int id_resolve(const struct policy_source *source, const char *what,
 		      enum policy_account which, const char *name, uint32_t *ret_id)
 {
-	const char *who = which == POLICY_USER ? "user" : "group";
+	const char *who = which == POLICY_USER ? _("user") : _("group");
 	int result = policy_account_number(which, name, ret_id);
 
 	if (result == 0)
@@ -81,7 +82,7 @@ static int ids_parse(const struct policy_source *source, const struct policy_con
 				return policy_fail(source, -EINVAL,
 						   "%s: invalid value " POLICY_WORD ": expected %s",
 						   condition->name, entry,
-						   condition->type->expected);
+						   _(condition->type->expected));
 		} else {
 			result = id_resolve(source, condition->name, which, entry, &range.first);
 			if (result < 0)
@@ -152,7 +153,7 @@ static int path_pattern_parse(const struct policy_source *source,
 	if (*text && !strchr("/*?[", text[0]))
 		return policy_fail(source, -EINVAL,
 				   "%s: invalid value " POLICY_WORD ": expected %s",
-				   condition->name, text, condition->type->expected);
+				   condition->name, text, _(condition->type->expected));
 	return pattern_parse(source, condition, text, ret_field);
 }
 
@@ -176,7 +177,7 @@ static bool pattern_is_same(const void *a, const void *b)
 #define IDS_EXPECTED "a number below 4294967295, a range such as 1000-1099, or the name of a "
 
 static const struct policy_condition_type type_users = {
-	.expected = IDS_EXPECTED "user",
+	.expected = N_(IDS_EXPECTED "user"),
 	.parse = users_parse,
 	.print = ids_print,
 	.is_set = ids_are_set,
@@ -184,7 +185,7 @@ static const struct policy_condition_type type_users = {
 };
 
 static const struct policy_condition_type type_groups = {
-	.expected = IDS_EXPECTED "group",
+	.expected = N_(IDS_EXPECTED "group"),
 	.parse = groups_parse,
 	.print = ids_print,
 	.is_set = ids_are_set,
@@ -192,7 +193,7 @@ static const struct policy_condition_type type_groups = {
 };
 
 static const struct policy_condition_type type_path = {
-	.expected = "a pattern of paths that begin with /",
+	.expected = N_("a pattern of paths that begin with /"),
 	.parse = path_pattern_parse,
 	.print = pattern_print,
 	.is_set = pattern_is_set,
@@ -200,7 +201,7 @@ static const struct policy_condition_type type_path = {
 };
 
 static const struct policy_condition_type type_label = {
-	.expected = "a pattern",
+	.expected = N_("a pattern"),
 	.parse = pattern_parse,
 	.print = pattern_print,
 	.is_set = pattern_is_set,

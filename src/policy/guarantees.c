@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/translation.h"
+
 #define TENANT_OTHERS "default" /* of processes that no rule names; a policy may name it, too */
 
 /* ---- which line set them */
@@ -106,9 +108,9 @@ static int guarantee_check(const struct guarantee *guarantee)
 						place->kind);
 
 	if (guarantee->amount > on_device)
-		return guarantee_fail(guarantee, "the tenant", on_device);
+		return guarantee_fail(guarantee, _("the tenant"), on_device);
 	if (guarantee->amount > in_total)
-		return guarantee_fail(guarantee, "the tenant in total", in_total);
+		return guarantee_fail(guarantee, _("the tenant in total"), in_total);
 	return 0;
 }
 
@@ -149,7 +151,7 @@ static int place_check(const struct policy *policy, const struct policy_place *p
 		guarantee.sum = place_sum(policy, place);
 		if (result == 0 && guarantee.amount && sum > limit)
 			result = guarantee_fail(&guarantee,
-						place->device[0] ? "the device" : "the host",
+						place->device[0] ? _("the device") : _("the host"),
 						limit);
 		if (!tenant)
 			others = false;

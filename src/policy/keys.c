@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/translation.h"
 #include "policy/limits.h"
 #include "policy/problem.h"
 
@@ -38,13 +39,13 @@ const struct policy_key policy_keys[POLICY_KEYS] = {
 	[POLICY_KEY_match] = { .name = "match",
 			       .sections = POLICY_IN_TENANT,
 			       .type = &policy_type_rule,
-			       .help = "conditions: a process that meets all of them belongs to "
-				       "the tenant" },
+			       .help = N_("conditions: a process that meets all of them belongs "
+					  "to the tenant") },
 	[POLICY_KEY_when] = { .name = "when",
 			      .sections = POLICY_IN_HOST,
 			      .type = &policy_type_when,
-			      .help = "a value that counts while usage passes a mark, or in a window of "
-				      "time" },
+			      .help = N_("a value that counts while usage passes a mark, or in a "
+					 "window of time") },
 };
 
 /* ---- values */
@@ -254,7 +255,7 @@ static int key_fail(const struct policy_source *source, const struct policy_sect
 	bool per_kind = forms_list(section, forms, sizeof(forms));
 
 	return policy_fail(source, -EINVAL, POLICY_WORD ": unknown key in [%s]: expected %s%s%s",
-			   text, section->name, forms, per_kind ? "; KIND is " : "",
+			   text, section->name, forms, per_kind ? _("; KIND is ") : "",
 			   per_kind ? kinds_list(kinds, sizeof(kinds)) : "");
 }
 

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/translation.h"
 #include "policy/keys.h"
 #include "policy/policy.h"
 #include "policy/when.h"
@@ -24,7 +25,7 @@ static __attribute__((format(printf, 2, 3))) bool missing_found(const struct mis
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(missing->problem + used, (size_t)(PROBLEM_SIZE - used), format, arguments);
+	vsnprintf(missing->problem + used, (size_t)(PROBLEM_SIZE - used), _(format), arguments);
 	va_end(arguments);
 	return true;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/translation.h"
 #include "policy/policy.h"
 
 bool policy_is_control(char byte)
@@ -25,7 +26,7 @@ int policy_fail(const struct policy_source *source, int result, const char *form
 	if (source->file)
 		*at++ = ' ';
 	va_start(arguments, format);
-	vsnprintf(at, (size_t)(end - at), format, arguments);
+	vsnprintf(at, (size_t)(end - at), _(format), arguments);
 	va_end(arguments);
 	/* One line, whatever bytes a file's name has. */
 	for (at = source->problem; *at; at++)
@@ -45,7 +46,7 @@ void policy_list_add(char *text, size_t size, unsigned number, unsigned count, c
 
 	snprintf(text + used, size - used, "%s%s",
 		 number == 0	     ? "" :
-		 number + 1 == count ? " or " :
+		 number + 1 == count ? _(" or ") :
 				       ", ",
 		 word);
 }

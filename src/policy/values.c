@@ -10,6 +10,7 @@
 #include <strings.h>
 #include <sys/un.h>
 
+#include "base/translation.h"
 #include "policy/conditions.h"
 #include "policy/keys.h"
 #include "policy/problem.h"
@@ -18,7 +19,7 @@ static int value_fail(const struct policy_source *source, const struct policy_ke
 		      const char *text)
 {
 	return policy_fail(source, -EINVAL, "%s: invalid value " POLICY_WORD ": expected %s",
-			   key->name, text, key->type->expected);
+			   key->name, text, _(key->type->expected));
 }
 
 /* ---- words: the number of the one that stands there */
@@ -49,7 +50,7 @@ static void mode_print(FILE *file, const void *value)
 }
 
 const struct policy_type policy_type_mode = {
-	.expected = "enforce, warn or audit",
+	.expected = N_("enforce, warn or audit"),
 	.unset = &(const enum mode){ MODE_UNSET },
 	.parse = mode_parse,
 	.print = mode_print,
@@ -72,7 +73,7 @@ static void switch_print(FILE *file, const void *value)
 }
 
 const struct policy_type policy_type_switch = {
-	.expected = "on or off",
+	.expected = N_("on or off"),
 	.unset = &(const enum policy_switch){ SWITCH_UNSET },
 	.parse = switch_parse,
 	.print = switch_print,
@@ -91,9 +92,9 @@ static int amount_parse(const struct policy_source *source, const struct policy_
 		return 0;
 	policy_key_print(key, place, name);
 	return policy_fail(source, -EINVAL, "%s: %s " POLICY_WORD ": expected %s or unlimited",
-			   name, result == -ERANGE ? "too large a value" : "invalid value", text,
-			   bytes ? "a size in bytes, also with K, M, G or T behind it," :
-				   "a count");
+			   name, result == -ERANGE ? _("too large a value") : _("invalid value"), text,
+			   bytes ? _("a size in bytes, also with K, M, G or T behind it,") :
+				   _("a count"));
 }
 
 static void amount_print(FILE *file, const void *value)
@@ -109,7 +110,7 @@ static void amount_print(FILE *file, const void *value)
 const struct policy_type policy_type_amounts = {
 	.shape = POLICY_PER_KIND,
 	.by_port = true,
-	.expected = "a count or unlimited; for kinds of bytes a size, also with K, M, G or T",
+	.expected = N_("a count or unlimited; for kinds of bytes a size, also with K, M, G or T"),
 	.unset = &(const uint64_t){ UNSET },
 	.parse = amount_parse,
 	.print = amount_print,
@@ -138,7 +139,7 @@ static int guarantee_parse(const struct policy_source *source, const struct poli
 const struct policy_type policy_type_guarantees = {
 	.shape = POLICY_PER_KIND,
 	.traced = true,
-	.expected = "a count; for kinds of bytes a size, also with K, M, G or T",
+	.expected = N_("a count; for kinds of bytes a size, also with K, M, G or T"),
 	.unset = &(const uint64_t){ UNSET },
 	.parse = guarantee_parse,
 	.print = amount_print,
@@ -171,7 +172,8 @@ static void percent_print(FILE *file, const void *value)
 }
 
 const struct policy_type policy_type_percent = {
-	.expected = "0% to 100%",
+	/* xgettext:no-c-format */
+	.expected = N_("0% to 100%"),
 	.unset = &(const uint32_t){ UINT32_MAX },
 	.parse = percent_parse,
 	.print = percent_print,
@@ -191,7 +193,7 @@ static void weight_print(FILE *file, const void *value)
 }
 
 const struct policy_type policy_type_weight = {
-	.expected = "a whole number, 1 to 10000",
+	.expected = N_("a whole number, 1 to 10000"),
 	.unset = &(const uint32_t){ 0 },
 	.parse = weight_parse,
 	.print = weight_print,
@@ -226,7 +228,7 @@ static void text_print(FILE *file, const void *value)
 }
 
 const struct policy_type policy_type_path = {
-	.expected = "a path that begins with /",
+	.expected = N_("a path that begins with /"),
 	.unset = &no_text,
 	.parse = path_parse,
 	.print = text_print,
@@ -236,7 +238,7 @@ const struct policy_type policy_type_path = {
 _Static_assert(POLICY_SOCKET == sizeof(((struct sockaddr_un *)0)->sun_path), "paths of sockets");
 
 const struct policy_type policy_type_socket_path = {
-	.expected = "a path that begins with /, of at most 107 bytes",
+	.expected = N_("a path that begins with /, of at most 107 bytes"),
 	.unset = &no_text,
 	.parse = path_parse,
 	.print = text_print,
@@ -258,7 +260,7 @@ static void group_print(FILE *file, const void *value)
 }
 
 const struct policy_type policy_type_group = {
-	.expected = "a group of this host",
+	.expected = N_("a group of this host"),
 	.unset = &no_text,
 	.parse = group_parse,
 	.print = group_print,
@@ -289,7 +291,7 @@ static int patterns_parse(const struct policy_source *source, const struct polic
 }
 
 const struct policy_type policy_type_patterns = {
-	.expected = "names of devices with blanks between; * stands for any characters, ? for one",
+	.expected = N_("names of devices with blanks between; * stands for any characters, ? for one"),
 	.unset = &no_text,
 	.parse = patterns_parse,
 	.print = text_print,
@@ -313,7 +315,7 @@ static void rate_value_print(FILE *file, const void *value)
 
 const struct policy_type policy_type_rate = {
 	.family = "CLASS",
-	.expected = "N/s or N/s burst N, each from 1 to 1000000, or unlimited",
+	.expected = N_("N/s or N/s burst N, each from 1 to 1000000, or unlimited"),
 	.unset = &(const struct rate){ UINT32_MAX, 0 },
 	.parse = rate_value_parse,
 	.print = rate_value_print,
@@ -336,7 +338,7 @@ static void rate_action_print(FILE *file, const void *value)
 }
 
 const struct policy_type policy_type_rate_action = {
-	.expected = "throttle or deny",
+	.expected = N_("throttle or deny"),
 	.unset = &(const enum rate_action){ RATE_ACTIONS },
 	.parse = rate_action_parse,
 	.print = rate_action_print,
@@ -357,7 +359,7 @@ static void delay_print(FILE *file, const void *value)
 }
 
 const struct policy_type policy_type_delay = {
-	.expected = "a time such as 100ms, 2s or 500us, of at most 60s",
+	.expected = N_("a time such as 100ms, 2s or 500us, of at most 60s"),
 	.unset = &(const uint64_t){ UINT64_MAX },
 	.parse = delay_parse,
 	.print = delay_print,
@@ -435,14 +437,14 @@ static void service_level_print(FILE *file, const void *value)
 #define CLASS_UNSET UINT32_MAX
 
 const struct policy_type policy_type_traffic_class = {
-	.expected = "keep, a number from 0 to 0xff, or a range such as 0x20-0x3f",
+	.expected = N_("keep, a number from 0 to 0xff, or a range such as 0x20-0x3f"),
 	.unset = &(const uint32_t){ CLASS_UNSET },
 	.parse = traffic_class_parse,
 	.print = traffic_class_print,
 };
 
 const struct policy_type policy_type_service_level = {
-	.expected = "keep, a number from 0 to 15, or a range such as 0-3",
+	.expected = N_("keep, a number from 0 to 15, or a range such as 0-3"),
 	.unset = &(const uint32_t){ CLASS_UNSET },
 	.parse = service_level_parse,
 	.print = service_level_print,
@@ -468,14 +470,14 @@ static void pace_value_print(FILE *file, const void *value)
 }
 
 const struct policy_type policy_type_post_rate = {
-	.expected = "a number with /s behind it, such as 100/s or 100/s burst 20, or unlimited",
+	.expected = N_("a number with /s behind it, such as 100/s or 100/s burst 20, or unlimited"),
 	.unset = &(const struct pace_rate){ .per_second = 0 },
 	.parse = pace_value_parse,
 	.print = pace_value_print,
 };
 
 const struct policy_type policy_type_byte_rate = {
-	.expected = "a size with /s behind it, such as 5MB/s or 5MB/s burst 64K, or unlimited",
+	.expected = N_("a size with /s behind it, such as 5MB/s or 5MB/s burst 64K, or unlimited"),
 	.unset = &(const struct pace_rate){ .per_second = 0 },
 	.parse = pace_value_parse,
 	.print = pace_value_print,
@@ -515,7 +517,7 @@ static void pace_delay_print(FILE *file, const void *value)
 }
 
 const struct policy_type policy_type_pace_delay = {
-	.expected = "a time of at most an hour, such as 500us, 20ms or 10s",
+	.expected = N_("a time of at most an hour, such as 500us, 20ms or 10s"),
 	.unset = &(const uint64_t){ UNSET },
 	.parse = pace_delay_parse,
 	.print = pace_delay_print,
@@ -538,7 +540,7 @@ static void priority_print(FILE *file, const void *value)
 }
 
 const struct policy_type policy_type_priority = {
-	.expected = "latency, normal or bulk",
+	.expected = N_("latency, normal or bulk"),
 	.unset = &(const enum policy_priority){ PRIORITY_UNSET },
 	.parse = priority_parse,
 	.print = priority_print,
@@ -548,10 +550,10 @@ const struct policy_type policy_type_priority = {
 
 const struct policy_type policy_type_rule = {
 	.shape = POLICY_LINES,
-	.expected = "conditions CONDITION=VALUE with blanks between",
+	.expected = N_("conditions CONDITION=VALUE with blanks between"),
 };
 
 const struct policy_type policy_type_when = {
 	.shape = POLICY_LINES,
-	.expected = "CONDITION : SECTION.KEY = VALUE",
+	.expected = N_("CONDITION : SECTION.KEY = VALUE"),
 };

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/translation.h"
 #include "policy/keys.h"
 #include "policy/problem.h"
 
@@ -21,8 +22,8 @@ static const char *const day_names[DAYS] = { "sun", "mon", "tue", "wed", "thu", 
 static int when_fail(const struct policy_source *source, const char *what, const char *problem,
 		     const char *expected)
 {
-	return policy_fail(source, -EINVAL, "when: " POLICY_WORD ": %s: expected %s", what, problem,
-			   expected);
+	return policy_fail(source, -EINVAL, "when: " POLICY_WORD ": %s: expected %s", what, _(problem),
+			   _(expected));
 }
 
 /* ---- windows of time: [DAY[-DAY][,...]] [HH:MM-HH:MM] */
@@ -180,8 +181,10 @@ static int mark_parse(const struct policy_source *source, const char *text,
 	if (size_parse(text, length, 1, bytes && !mark->percent, &mark->mark) < 0 ||
 	    mark->mark == UNLIMITED || (mark->percent && mark->mark > PERCENT_MOST))
 		return when_fail(source, text, "invalid mark",
-				 bytes ? "0% to 100%, or a size in bytes, also with K, M, G or T" :
-					 "0% to 100%, or a count");
+				 /* xgettext:no-c-format */
+				 bytes ? N_("0% to 100%, or a size in bytes, also with K, M, G or T") :
+					 /* xgettext:no-c-format */
+					 N_("0% to 100%, or a count"));
 	return 0;
 }
 

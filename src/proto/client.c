@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/translation.h"
 #include "proto/call.h"
 
 #define REPLY_LEAST (PROTO_REPLY_MS * MILLISECOND)
@@ -25,7 +26,7 @@ int call_fail(struct call *call, int error, const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(call->problem, PROBLEM_SIZE, format, arguments);
+	vsnprintf(call->problem, PROBLEM_SIZE, _(format), arguments);
 	va_end(arguments);
 	return error;
 }
@@ -131,7 +132,7 @@ static int call_check(struct call *call, enum message type, bool rows)
 	if (call->message && call->message->rows == rows)
 		return 0;
 	return call_fail(call, -EINVAL, "message %d is not answered %s", (int)type,
-			 rows ? "in rows" : "by one reply");
+			 rows ? _("in rows") : _("by one reply"));
 }
 
 int proto_ask(const char *path, int connection, enum message type, const void *body, void *ret_body,

@@ -2,6 +2,8 @@
 /* Reasons of limits in force; see fair.h. */
 #include "terms/fair.h"
 
+#include "base/translation.h"
+
 const char *const fair_reason_names[FAIR_REASONS] = {
 	[FAIR_CONFIGURED] = "configured", [FAIR_LIMIT] = "limit", [FAIR_GUARANTEE] = "guarantee",
 	[FAIR_DEMAND] = "demand",	  [FAIR_SHARE] = "share", [FAIR_WAITING] = "waiting",
@@ -9,11 +11,11 @@ const char *const fair_reason_names[FAIR_REASONS] = {
 };
 
 const char *const fair_reason_texts[FAIR_REASONS] = {
-	[FAIR_CONFIGURED] = "the configured limit",
-	[FAIR_LIMIT] = "the configured limit is not above its share",
-	[FAIR_GUARANTEE] = "its guarantee",
-	[FAIR_DEMAND] = "what it wants, and its part of what nobody wants",
-	[FAIR_SHARE] = "its share by weight",
-	[FAIR_WAITING] = "waits for the rest of its share until others give back",
-	[FAIR_DRAINING] = "its share; it holds more, and gets nothing new until it is below",
+	[FAIR_CONFIGURED] = N_("the configured limit"),
+	[FAIR_LIMIT] = N_("the configured limit is not above its share"),
+	[FAIR_GUARANTEE] = N_("its guarantee"),
+	[FAIR_DEMAND] = N_("what it wants, and its part of what nobody wants"),
+	[FAIR_SHARE] = N_("its share by weight"),
+	[FAIR_WAITING] = N_("waits for the rest of its share until others give back"),
+	[FAIR_DRAINING] = N_("its share; it holds more, and gets nothing new until it is below"),
 };

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/translation.h"
 #include "terms/terms.h"
 
 const char *refusal_text(const struct refusal_words *words, char ret_text[REFUSAL_TEXT])
@@ -14,17 +15,17 @@ const char *refusal_text(const struct refusal_words *words, char ret_text[REFUSA
 	if (words->limit != UNLIMITED)
 		snprintf(limit, sizeof(limit), "%" PRIu64, words->limit);
 	if (words->own)
-		snprintf(more, sizeof(more), " (its own)");
+		snprintf(more, sizeof(more), "%s", _(" (its own)"));
 	else if (words->configured == UNLIMITED)
-		snprintf(more, sizeof(more), " (its limit is unlimited)");
+		snprintf(more, sizeof(more), "%s", _(" (its limit is unlimited)"));
 	else if (words->configured && words->share)
-		snprintf(more, sizeof(more), " (its limit is %" PRIu64 ")", words->configured);
+		snprintf(more, sizeof(more), _(" (its limit is %" PRIu64 ")"), words->configured);
 	else if (words->configured)
-		snprintf(more, sizeof(more), " (%" PRIu64 ", and the rest is reserved)",
+		snprintf(more, sizeof(more), _(" (%" PRIu64 ", and the rest is reserved)"),
 			 words->configured);
 	snprintf(ret_text, REFUSAL_TEXT,
-		 "%s used %" PRIu64 "/%s, wanted %" PRIu64 " more, %s of the %s%s", words->kind,
+		 _("%s used %" PRIu64 "/%s, wanted %" PRIu64 " more, %s of the %s%s"), words->kind,
 		 words->used, limit, words->wanted,
-		 words->configured && words->share ? "share" : "limit", words->scope, more);
+		 words->configured && words->share ? _("share") : _("limit"), words->scope, more);
 	return ret_text;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/translation.h"
 #include "terms/refusal.h"
 #include "view/vocabulary.h"
 #include "output/page.h"
@@ -75,21 +76,21 @@ static void sentence_show(const struct form *form, const void *field, struct cel
 	char limit[AMOUNT_TEXT], configured[AMOUNT_TEXT];
 
 	if (event->given.count > 1)
-		snprintf(times, sizeof(times), "%" PRIu64 " times, the last: ", event->given.count);
+		snprintf(times, sizeof(times), _("%" PRIu64 " times, the last: "), event->given.count);
 	if (!event->kind) {
 		cell_print(ret_cell, NULL, "%s%s%s%s", times, event->given.text,
-			   *event->id ? ", event " : "", event->id);
+			   *event->id ? _(", event ") : "", event->id);
 		return;
 	}
 	if (event->given.forbidden) {
 		cell_print(ret_cell, NULL,
-			   "%s%s%sdevice %s is not among the devices of the tenant, event %s",
+			   _("%s%s%sdevice %s is not among the devices of the tenant, event %s"),
 			   times, event->given.text, *event->given.text ? ": " : "",
 			   *event->given.device ? event->given.device : "-", event->id);
 		return;
 	}
 	if (event->given.type == EVENT_SHARE) {
-		cell_print(ret_cell, NULL, "%s%s limit in force %s, configured %s: %s", times,
+		cell_print(ret_cell, NULL, _("%s%s limit in force %s, configured %s: %s"), times,
 			   event->kind, amount_text(&event->limit, limit),
 			   amount_text(&event->configured, configured), event->given.text);
 		return;
@@ -103,7 +104,7 @@ static void sentence_show(const struct form *form, const void *field, struct cel
 					      .configured = event->given.configured,
 					      .share = scope_has_shares(event->given.scope) },
 		     words);
-	cell_print(ret_cell, NULL, "%s%s%s%s, event %s", times, event->given.text,
+	cell_print(ret_cell, NULL, _("%s%s%s%s, event %s"), times, event->given.text,
 		   *event->given.text ? ": " : "", words, event->id);
 }
 
@@ -128,7 +129,7 @@ const struct column event_columns[] = {
 	COLUMN(struct event, given.forbidden, "forbidden", NULL, form_flag),
 	COLUMN(struct event, ring, "ring", NULL, form_string),
 	COLUMN(struct event, given.text, "text", NULL, form_text),
-	{ .title = "what", .form = &form_sentence, .least = 1, .flows = true },
+	{ .title = N_("what"), .form = &form_sentence, .least = 1, .flows = true },
 	COLUMNS_END,
 };
 

@@ -2,6 +2,7 @@
 /* The kernel's guard in the form in which it is shown; see guard.h. */
 #include "view/guard.h"
 
+#include "base/translation.h"
 #include "output/form.h"
 #include "output/memory.h"
 
@@ -33,15 +34,15 @@ static void word_show(const struct form *form, const void *field, struct cell *r
 		const char *text, *colour;
 	} words[GUARANTEES] = {
 		[GUARANTEE_OFF] = { "off", NULL },
-		[GUARANTEE_KERNEL] = { "in the kernel", COLOUR_GOOD },
-		[GUARANTEE_FLOOR] = { "rdma.max only", COLOUR_WARNING },
-		[GUARANTEE_NONE] = { "not guarded", COLOUR_BAD },
-		[GUARANTEE_PARTLY] = { "partly", COLOUR_WARNING },
+		[GUARANTEE_KERNEL] = { N_("in the kernel"), COLOUR_GOOD },
+		[GUARANTEE_FLOOR] = { N_("rdma.max only"), COLOUR_WARNING },
+		[GUARANTEE_NONE] = { N_("not guarded"), COLOUR_BAD },
+		[GUARANTEE_PARTLY] = { N_("partly"), COLOUR_WARNING },
 	};
 	const struct proto_guard *guard = field;
 	uint32_t guarantee = guard->guarantee < GUARANTEES ? guard->guarantee : GUARANTEE_NONE;
 
-	cell_print(ret_cell, words[guarantee].colour, "%s%s%s", words[guarantee].text,
+	cell_print(ret_cell, words[guarantee].colour, "%s%s%s", _(words[guarantee].text),
 		   *guard->reason ? ": " : "", guard->reason);
 }
 

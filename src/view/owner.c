@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/translation.h"
 #include "output/memory.h"
 #include "terms/fair.h"
 #include "view/vocabulary.h"
@@ -147,7 +148,7 @@ static void reason_show(const struct form *form, const void *field, struct cell 
 	const struct share *share = field;
 
 	cell_print(ret_cell, NULL, "%s",
-		   share_is_in_force(share) ? fair_reason_texts[share->reason] : "");
+		   share_is_in_force(share) ? _(fair_reason_texts[share->reason]) : "");
 }
 
 static json_t *reason_json(const struct form *form, const void *field)
@@ -169,14 +170,14 @@ static const struct form form_peak_time = { .json = peak_time_json };
 static const struct column share_columns[] = {
 	COLUMN(struct share, used, "used", "used", form_amount),
 	COLUMN(struct share, kernel, "kernel", "kernel", form_kernel),
-	{ .key = "drift", .title = "drift", .form = &form_drift },
+	{ .key = "drift", .title = N_("drift"), .form = &form_drift },
 	COLUMN(struct share, leased, "leased", "leased", form_amount),
 	COLUMN(struct share, peak, "peak", "peak", form_amount),
 	COLUMN(struct share, peak_ns, "peak_time", NULL, form_peak_time),
 	COLUMN(struct share, limit, "limit", "limit", form_amount),
-	{ .key = "configured", .title = "configured", .form = &form_configured },
+	{ .key = "configured", .title = N_("configured"), .form = &form_configured },
 	COLUMN(struct share, guarantee, "guarantee", "guarantee", form_guarantee),
-	{ .key = "reason", .title = "in force is", .form = &form_reason, .flows = true },
+	{ .key = "reason", .title = N_("in force is"), .form = &form_reason, .flows = true },
 	COLUMN(struct share, process_limit, "process_limit", "per process", form_amount),
 	COLUMN(struct share, refused, "refused", "refused", form_count),
 	{ .title = "", .form = &form_mark }, /* of the share as a whole */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/translation.h"
 #include "output/form.h"
 #include "output/memory.h"
 
@@ -50,10 +51,10 @@ static void monitor_show(const struct form *form, const void *field, struct cell
 		uint64_t count;
 		const char *what;
 	} findings[] = {
-		{ status->uncovered, "uncovered" },
-		{ status->drifting, "drifting" },
-		{ status->lost_objects, "objects lost" },
-		{ status->lost_rows, "objects of unknown owners" },
+		{ status->uncovered, N_("uncovered") },
+		{ status->drifting, N_("drifting") },
+		{ status->lost_objects, N_("objects lost") },
+		{ status->lost_rows, N_("objects of unknown owners") },
 	};
 	char text[512];
 	bool any = false;
@@ -65,7 +66,7 @@ static void monitor_show(const struct form *form, const void *field, struct cell
 
 		if (findings[i].count)
 			snprintf(text + length, sizeof(text) - length, ", %" PRIu64 " %s",
-				 findings[i].count, findings[i].what);
+				 findings[i].count, _(findings[i].what));
 		any = any || findings[i].count;
 	}
 	cell_print(ret_cell, any ? COLOUR_BAD : NULL, "%s", text);
