@@ -43,6 +43,30 @@ status_and_show() {
 	check "doctor: the policy" grep -qE "^OK +policy +$policy " "$work/out"
 }
 
+matches() {
+	collector_begin
+	check "show tenant: its match lines" exits 0 show tenant theirs
+	check "show tenant: the columns" grep -qE '^ORDER +SOURCE +MATCH +IN KERNEL$' "$work/out"
+	check "show tenant: the line" grep -qE "^ +2 +$policy:11 +uid=4000000 +no\$" "$work/out"
+	check "show tenant: only its own" not says out "$policy:8"
+	check "tenant add: by a command" exits 0 tenant add more --match cgroup=/more --match 'uid=4000001 gid=7'
+	check "show tenant: in their order" exits 0 show tenant more
+	check "show tenant: the first" grep -qE '^ +3 +command +cgroup=/more +yes$' "$work/out"
+	check "show tenant: the second" grep -qE '^ +4 +command +uid=4000001 gid=7 +no$' "$work/out"
+	check "show tenant: as JSON" answers show tenant more
+	check "show tenant: the documents" says out '{"order":3,"tenant":"more","source":"command","match":"cgroup=/more","in_kernel":true}'
+	check "show tenant: without any" answers show tenant default
+	check "show tenant: an empty array" says out '"matches":[]'
+	kill -KILL "$collector_pid"
+	wait "$collector_pid" 2>/dev/null || true
+	background "$collector" --policy "$policy" >>"$work/collector.log" 2>&1 &
+	collector_pid=$!
+	workers+=("$collector_pid")
+	eventually ready
+	check "restart: still by a command" exits 0 show tenant more
+	check "restart: the first" grep -qE '^ +3 +command +cgroup=/more +yes$' "$work/out"
+}
+
 ports() {
 	collector_begin
 	check "limit set: on a port" exits 0 limit set tenant ours "port.$device/1.qp=3" "process.port.$device/2.ah=4"

@@ -9,6 +9,7 @@
 #include "cli/collector.h"
 #include "cli/details.h"
 #include "cli/embedded.h"
+#include "cli/matches.h"
 #include "cli/owners.h"
 #include "cli/paces.h"
 #include "cli/rates.h"
@@ -107,6 +108,8 @@ static int show_one(const struct cli *cli, const struct view *view,
 			result = one_rates_show(cli, &page, choose);
 		if (!result && view == &tenants)
 			result = paces_show(cli, &page, choose->tenant);
+		if (!result && view == &tenants)
+			result = matches_show(cli, &page, choose->tenant);
 		if (!result)
 			result = page_end(&page);
 	}

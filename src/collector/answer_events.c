@@ -70,8 +70,9 @@ void answer_EXPLAIN(struct collector *collector, const struct request *request)
 			 subject.container);
 		snprintf(explanation.job, sizeof(explanation.job), "%s", subject.job);
 		snprintf(explanation.cgroup, sizeof(explanation.cgroup), "%.255s", subject.cgroup);
-		snprintf(explanation.rule, sizeof(explanation.rule), "%s",
-			 rule ? rule->source : "");
+		if (rule)
+			snprintf(explanation.rule, sizeof(explanation.rule), "%.120s: match = %.120s",
+				 rule->source, rule->text);
 		if (member >= 0)
 			snprintf(explanation.tenant, sizeof(explanation.tenant), "%s",
 				 collector->books.file

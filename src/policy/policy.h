@@ -123,7 +123,8 @@ struct policy_ids {
 struct policy_rule {
 	struct policy_rule *next; /* in the order of files and lines, over all tenants */
 	struct policy_tenant *tenant;
-	char source[POLICY_PATH]; /* "FILE:LINE: match = ...", or "command: match = ..." */
+	char source[POLICY_PATH]; /* "FILE:LINE", or "command" */
+	char text[POLICY_PATH];	  /* what stands behind "match ="; a long one is cut */
 #define CONDITION(name, type, in_kernel, help) POLICY_CONDITION_##type(name);
 #include "policy/conditions.def"
 #undef CONDITION

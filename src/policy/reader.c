@@ -92,17 +92,15 @@ static bool value_is_unset(const struct reader *reader, const char *value)
 	return !reader->source.file && !strcmp(value, "unset");
 }
 
-static void rule_source_print(const struct policy_source *source, const char *value,
-			      char ret_source[POLICY_PATH])
+/* What a command has set stands in a file of the collector's after a restart. */
+static void rule_name(const struct reader *reader, const char *value, struct policy_rule *rule)
 {
-	int length;
-
-	if (source->file)
-		length = snprintf(ret_source, POLICY_PATH, "%s:%u: ", source->file, source->line);
+	if (reader->runtime)
+		snprintf(rule->source, sizeof(rule->source), "command");
 	else
-		length = snprintf(ret_source, POLICY_PATH, "command: ");
-	if (length < POLICY_PATH)
-		snprintf(ret_source + length, (size_t)(POLICY_PATH - length), "match = %s", value);
+		snprintf(rule->source, sizeof(rule->source), "%.*s:%u", POLICY_PATH - 16,
+			 reader->source.file, reader->source.line);
+	snprintf(rule->text, sizeof(rule->text), "%s", value);
 }
 
 static int rule_read(struct reader *reader, char *value)
@@ -115,7 +113,7 @@ static int rule_read(struct reader *reader, char *value)
 		policy_rules_drop(reader->policy, reader->owner);
 		return 0;
 	}
-	rule_source_print(&reader->source, value, rule.source);
+	rule_name(reader, value, &rule);
 	while (result == 0 && (condition = strsep(&value, BLANKS)))
 		if (*condition)
 			result = policy_condition_parse(&reader->source, condition, &rule);

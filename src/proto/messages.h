@@ -205,6 +205,15 @@ struct proto_rule {
 	char problem[256];  /* why it has no effect although it is in force; "" */
 };
 
+/* A match line of the policy. */
+struct proto_match {
+	uint32_t order;	    /* 1: the collector tries it first */
+	uint32_t in_kernel; /* the guard in the kernel can decide by it */
+	char tenant[NAME_SIZE];
+	char source[256]; /* "FILE:LINE", or "command" */
+	char text[256];	  /* what stands behind "match ="; a long one is cut */
+};
+
 /* A rate of control verbs: of a tenant, or, chosen by CHOOSE_PROCESSES, what a process has of it. */
 struct proto_rate {
 	char tenant[NAME_SIZE];
@@ -391,6 +400,7 @@ PROTO_SIZE(details, 8 + 2 * NAME_SIZE + sizeof(struct tallies) + sizeof(struct g
 PROTO_SIZE(rate, 24 + NAME_SIZE + 48);
 PROTO_SIZE(settings, NAME_SIZE + sizeof(struct tenant_settings));
 PROTO_SIZE(rule, 32 + 320 + 2 * 256);
+PROTO_SIZE(match, 8 + NAME_SIZE + 2 * 256);
 PROTO_SIZE(pace, NAME_SIZE + 8 + 6 * 16 + 16 + 7 * 8 + SETTINGS_DEVICES);
 PROTO_SIZE(status, 32 + NAME_SIZE + 256 + PROTO_TEXT / 2 + PROTO_MONITOR_WAY + 256 + 40);
 PROTO_SIZE(change, 2 * NAME_SIZE + PROTO_TEXT);

@@ -368,8 +368,9 @@ static void several_files(void)
 		if (!CHECK(rule && rule->uid.range[0].first == uid))
 			break;
 	CHECK(!rule);
-	snprintf(words, sizeof(words), "%s/tenants.d/B.conf:2: match = uid=1", policy_directory);
-	CHECK(!strcmp(policy->rules->next->source, words), "%s", policy->rules->next->source);
+	snprintf(words, sizeof(words), "%s/tenants.d/B.conf:2", policy_directory);
+	CHECK(!strcmp(policy->rules->next->source, words) &&
+	      !strcmp(policy->rules->next->text, "uid=1"), "%s", policy->rules->next->source);
 	policy_free(policy);
 
 	file_is(files[1], "[tenant two]\n\nqp = no\n");

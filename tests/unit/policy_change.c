@@ -77,7 +77,8 @@ static void commands(void)
 	changed(policy, "tenant b", "match = uid=2\nmatch = uid=2-2\nmatch = uid=3\n");
 	changed(policy, "tenant b", "match = uid=3");
 	CHECK(rules_of(policy) == 3);
-	CHECK(!strcmp(policy->rules->next->source, "command: match = uid=2"));
+	CHECK(!strcmp(policy->rules->next->source, "command") &&
+	      !strcmp(policy->rules->next->text, "uid=2"));
 	changed(policy, "tenant b", "match = unset\nmatch = uid=4");
 	CHECK(rules_of(policy) == 2 && policy->rules->next->uid.range[0].first == 4);
 
@@ -128,7 +129,8 @@ static void merging(void)
 	CHECK(!policy_tenant_find(both, "a")->runtime && policy_tenant_find(both, "c")->runtime);
 	CHECK(!strcmp(both->tenants->name, "a") && !strcmp(both->tenants->next->name, "b") &&
 	      !strcmp(both->tenants->next->next->name, "c"));
-	CHECK(rules_of(both) == 4 && strstr(both->rules->source, "policy.conf:13: match = uid=1"));
+	CHECK(rules_of(both) == 4 && strstr(both->rules->source, "policy.conf:13") &&
+	      !strcmp(both->rules->text, "uid=1"));
 	policy_belongs(both, 3, 3, "/", "c");
 	policy_belongs(both, 4, 3, "/", "a");
 	/* The parts are untouched, and do not hold the whole. */

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* The match lines of a tenant on a page. */
+#ifndef CLI_MATCHES_H
+#define CLI_MATCHES_H
+
+#include "cli/cli.h"
+#include "output/page.h"
+
+/* In the order in which the collector tries them. An exit status. */
+int matches_show(const struct cli *cli, struct page *page, const char *tenant);
+
+#endif
