@@ -177,6 +177,7 @@ cases="usage_errors help_and_version no_collector embedded_file check_policy doc
 	output_and_escapes completion"
 if [ -x "$collector" ]; then
 	cases+=" status_and_show matches ports explain_and_run changes reloading processes follow_events
+		choose_events
 		what_the_kernel_has what_the_kernel_refuses bad_names_and_terminals other_users"
 else
 	echo "skipped: $collector is missing, and so are the cases that need it" >&2

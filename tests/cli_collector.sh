@@ -241,6 +241,91 @@ embedded_file() {
 	fresh
 }
 
+# followed type: how many events of that type the follower has printed
+followed() {
+	jq -c "select(.type == \"$1\")" "$work/follow" | wc -l
+}
+followed_is() {
+	[ "$(followed "$1")" -eq "$2" ]
+}
+
+# The follower goes on when the collector is started again, and repeats nothing that it has printed.
+restarted_follower() {
+	background "$command" -j events -f -n 1 --tenant ours >"$work/follow" 2>"$work/follow.err" &
+	follower=$!
+	workers+=("$follower")
+	check "events -f -n 1: one of the past" eventually followed_is left 1
+	worker_start again
+	check "events -f -n 1: and the news" eventually followed_is joined 1
+	worker_end again quit
+	check "events -f: before the restart" eventually followed_is left 2
+	collector_end
+	check "events -f: says that it waits" eventually grep -qF '; waiting for a collector' "$work/follow.err"
+	background "$collector" --policy "$policy" >>"$work/collector.log" 2>&1 &
+	collector_pid=$!
+	workers+=("$collector_pid")
+	check "another collector" eventually ready
+	worker_start further
+	check "events -f: goes on" eventually followed_is joined 2
+	worker_end further quit
+	check "events -f: to the end" eventually followed_is left 3
+	check "events -f: repeats nothing" test "$(wc -l <"$work/follow")" -eq "$(sort -u "$work/follow" | wc -l)"
+	check "events -f: says so once" test "$(wc -l <"$work/follow.err")" -eq 1
+	check "events -f: is still there" kill -0 "$follower"
+	kill -STOP "$follower" # what happens meanwhile is sent by the collector, or asked for later
+	worker_start late
+	worker_end late quit
+	kill -CONT "$follower"
+	check "events -f: after a pause" eventually followed_is left 4
+	kill "$follower"
+}
+
+# Which events are printed: all these options together choose.
+choose_events() {
+	local line
+
+	full_tenant_begin
+	check "a change" exits 0 limit set tenant theirs qp=5
+	while IFS='|' read -r line expected; do
+		read -ra words <<<"$line"
+		check "events $line" answers events "${words[@]}"
+		check "events $line: these" same "$(jq -r '.events[].type' "$work/out" | sort -u | tr '\n' ' ')" "$expected"
+	done <<-'END'
+		--type refused|refused 
+		--type refused --type limits|limits refused 
+		--tenant ours --type refused --type limits|refused 
+		--tenant theirs|
+		--kind qp|refused 
+		--kind mr|
+		--kind qp --kind mr --tenant ours|refused 
+		-n 1|limits 
+		-n 0|
+		-n 1 --tenant ours --type joined --type refused|refused 
+		--since 1h --kind qp|refused 
+		--since 2100-01-01|
+	END
+	check "events -n: the latest" answers events -n 2
+	check "events -n: as many" test "$(jq '.events | length' "$work/out")" -eq 2
+	check "events: for people" exits 0 events --type limits
+	check "events: only these" not grep -q refused "$work/out"
+	check "no such type" complains 2 "--type: unknown type of event 'x': expected one of: refused, tolerated," events --type x
+	check "no such kind" complains 2 "--kind: unknown kind 'x': rdma_intercept show kind lists them" events --kind x
+	check "a type is no kind" complains 2 "use --type refused" events --kind refused
+	check "no number" complains 2 "--number: invalid value 'many'" events -n many
+	check "no tenant" complains 2 "--tenant: invalid value ''" events --tenant ''
+	background "$command" -j events -f --type joined --kind qp --type refused >"$work/follow" &
+	follower=$!
+	workers+=("$follower")
+	check "events -f --type --kind: the past" eventually followed_is refused 1
+	check "a fifth QP again" ask one qp refused
+	check "events -f --type --kind: the news" eventually followed_is refused 2
+	check "events -f --type --kind: nothing else" followed_is joined 0
+	kill "$follower"
+	check "completion of types" completes 'events --type ' refused limits share
+	check "completion of kinds" completes 'events --kind m' mr mr_bytes
+	worker_end one quit
+}
+
 follow_events() {
 	full_tenant_begin
 	background "$command" -j events -f >"$work/follow" 2>"$work/follow.err" &
@@ -260,11 +345,8 @@ follow_events() {
 	workers+=("$follower")
 	check "events -f: for people" eventually grep -qE ' left +ours +' "$work/follow.text"
 
+	restarted_follower
 	collector_end
-	check "events -f: ends with the collector" eventually not kill -0 "$follower" 2>/dev/null
-	status=0
-	wait "$follower" || status=$?
-	check "events -f: and says so" test "$status" -eq 3
 	check "nobody listens" complains 3 'no collector at' status
 	check "doctor: a stale socket" exits 1 doctor
 	check "doctor: says so" grep -qE '^FAIL +socket +.* is stale' "$work/out"

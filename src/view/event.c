@@ -51,6 +51,18 @@ uint32_t event_type_find(const char *name)
 	return type;
 }
 
+const char *event_type_names(char *ret_names, size_t size)
+{
+	size_t length = 0;
+
+	*ret_names = '\0';
+	for (uint32_t type = 0; type < EVENT_TYPES; type++)
+		if (types[type].name && length < size)
+			length += (size_t)snprintf(ret_names + length, size - length, "%s%s",
+						   length ? ", " : "", types[type].name);
+	return ret_names;
+}
+
 static void type_show(const struct form *form, const void *field, struct cell *ret_cell)
 {
 	const struct event_type *type = type_of(*(const uint32_t *)field);

@@ -28,4 +28,7 @@ bool event_read_document(struct event *event, const char *document);
 /* The type (enum proto_event_type) of that name; EVENT_TYPES for one that is not known. */
 uint32_t event_type_find(const char *name);
 
+/* The names of all types, with commas between; returns ret_names. */
+const char *event_type_names(char *ret_names, size_t size);
+
 #endif
