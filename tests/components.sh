@@ -67,4 +67,29 @@ client() {
 	check "a kind that does not exist" fails_with 'unknown kind' house
 }
 
-run_cases "library_alone without_ncurses client" "$@"
+entries() { (cd "$root" && find . | sort); }
+removes() { DESTDIR=$root cmake --build "$build" --target uninstall >"$work/removed" 2>&1; }
+# What is there before the installation is there after `make uninstall`, and nothing else.
+uninstall() {
+	local root=$work/host
+	rm -f "$build/install_manifest.txt" "$build/install_directories.txt"
+	check "without an installation it fails" not removes
+	check "and says what is expected" grep -q "expected a build directory in which 'make install' was run" "$work/removed"
+	mkdir -p "$root/usr/local/bin" "$root/usr/local/share/man/man5" "$root/etc"
+	: >"$root/usr/local/bin/of-somebody-else"
+	entries >"$work/before"
+	for _ in first again; do # the second installation finds the directories of the first
+		DESTDIR=$root cmake --install "$build" >/dev/null
+	done
+	check "it was installed" test -e "$root/usr/local/bin/rdma_intercept"
+	echo /usr/local/lib/librdma_intercept.so >"$root/etc/ld.so.preload"
+	check "not while every program loads the library" not removes
+	check "the message has the way out" grep -q "sed -i '/librdma_intercept/d' $root/etc/ld.so.preload" "$work/removed"
+	check "and everything is still there" test -e "$root/usr/local/lib/librdma_intercept.so"
+	rm "$root/etc/ld.so.preload"
+	check "make uninstall" removes
+	entries >"$work/after"
+	check "find says the same before and after" diff "$work/before" "$work/after"
+}
+
+run_cases "library_alone without_ncurses client uninstall" "$@"
