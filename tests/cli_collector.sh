@@ -400,7 +400,7 @@ what_the_kernel_has() {
 	check "show device: as JSON" answers show device "$device"
 	check "events: uncovered" exits 0 events
 	check "events: why" grep -qE " uncovered +ours +$bare +- +raw: the library is not loaded\$" "$work/out"
-	check "events: drift" grep -qE " drift +ours +$pid +- +the kernel has more or less than the books: .*qp \+3" "$work/out"
+	check "events: drift" grep -qE " drift +ours +$pid +- +the kernel's counts differ from the books: .*qp \+3" "$work/out"
 	check "events: as JSON" answers events
 	check "doctor: uncovered" exits 0 doctor
 	check "doctor: how many" grep -qE '^WARN +monitor +watching by fentry; processes uncovered: 1, drifting: 1; ' "$work/out"

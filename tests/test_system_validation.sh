@@ -94,7 +94,7 @@ bad_settings() {
 	echo "bad settings"
 	fresh
 	try with RDMA_INTERCEPT_ENABLE_QP_CONTROL=1 RDMA_INTERCEPT_MAX_QP_PER_PROCESS=two "$limit_test"
-	complaint="RDMA_INTERCEPT_MAX_QP_PER_PROCESS='two' is not valid (allowed: a count, or unlimited)"
+	complaint="RDMA_INTERCEPT_MAX_QP_PER_PROCESS: invalid value 'two': expected a count, or unlimited"
 	check "a bad setting is named, with what is allowed" says err "$complaint"
 	check "once" counted err "$complaint" 1
 	check "also in the log" says log "$complaint"

@@ -151,7 +151,7 @@ kind() {
 	for setting in trial trail; do
 		fresh
 		try env LD_PRELOAD="$made/librdma_intercept.so" RDMA_INTERCEPT_LIMITS="process:$setting=1" "$build/test_global_limit"
-		grep -F 'is not valid' "$work/err" >"$work/complaint.$setting" || true
+		grep -F ': invalid value ' "$work/err" >"$work/complaint.$setting" || true
 	done
 	check "the library accepts a limit of it" test ! -s "$work/complaint.trial"
 	check "and not of another name" test -s "$work/complaint.trail"

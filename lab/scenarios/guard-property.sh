@@ -45,7 +45,7 @@ killed_all() {
 [ "$seconds" -lt 600 ] && echo "      (killed: $(killed_all))" || check "somebody was killed ($(killed_all))" test "$(killed_all)" -gt 0
 # Of many refusals not each becomes an event: the log says it, too.
 filled() {
-	tells "the tenant has its share of the places in the guard's table" -j events ||
+	tells "the tenant has used its share of the guard's table" -j events ||
 		grep -q "its share of the guard's table of objects is full" "$scratch/collector"
 }
 check "a tenant filled its share of the table" filled

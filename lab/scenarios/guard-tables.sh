@@ -36,7 +36,7 @@ intrude other b/1 "made 5 errno $refusal" fill qp 8
 intrude third others/1 "made 9 errno $refusal" fill qp 12
 check "guard status says that the first has its share" eventually tells '"guarantee": *"partly".*table of objects is full' -j guard status crowd
 check "the second misses nothing" tells '"guarantee": *"kernel"' -j guard status a
-check "an event names the reason" tells "the tenant has its share of the places in the guard's table" -j events
+check "an event names the reason" tells "the tenant has used its share of the guard's table" -j events
 for name in owner other third hog; do
 	end $name
 done

@@ -157,7 +157,7 @@ if [ -n "$lasting" ]; then
 	monitor_stop
 else
 	echo "      (this kernel has no fentry for modules)"
-	check "and says so" fails 'does not describe the function' "$monitor" --once --hooks fentry
+	check "and says so" fails 'no BTF describes the function' "$monitor" --once --hooks fentry
 fi
 check "unloaded, modules may go, in a moment" eventually rmmod rdma_ucm
 monitor_start
@@ -180,10 +180,10 @@ owner_begin 4
 module=$(awk '$3 == "rdma_alloc_commit_uobject" { gsub(/[][]/, "", $4); print $4 }' /proc/kallsyms)
 echo OE >"$scratch/taint"
 mount --bind "$scratch/taint" "/sys/module/$module/taint"
-check "foreign modules: fentry is refused, and which it is" fails "module $module is not the kernel's own" "$monitor" --once --hooks fentry
-check "so are kprobes" fails "module $module is not the kernel's own" "$monitor" --once --hooks kprobe
+check "foreign modules: fentry is refused, and which it is" fails "module $module is out of tree" "$monitor" --once --hooks fentry
+check "so are kprobes" fails "module $module is out of tree" "$monitor" --once --hooks kprobe
 by_netlink() {
-	"$monitor" --once -j >"$scratch/rows" 2>"$scratch/said" && grep -q "watching by netlink, since .*$1" "$scratch/said" &&
+	"$monitor" --once -j >"$scratch/rows" 2>"$scratch/said" && grep -q "watching by netlink, because .*$1" "$scratch/said" &&
 		grep -q '"mode":"netlink".*"pid":'"${process[owner]}"',.*"qp":4,' "$scratch/rows"
 }
 check "the kernel's own list takes their place" by_netlink "$module"
@@ -200,7 +200,7 @@ cp /sys/kernel/btf/vmlinux "$scratch/vmlinux.btf"
 mount -t tmpfs tmpfs /sys/kernel/btf
 check "no types: the list again, and how to help" by_netlink '--btf'
 [ -z "$lasting" ] || {
-	check "a file of the kernel's types is not enough: its modules' are missing" fails 'no BTF of modules' \
+	check "a file of the kernel's types is not enough: its modules' are missing" fails 'no BTF describes struct' \
 		"$monitor" --once --hooks kprobe --btf "$scratch/vmlinux.btf"
 	umount /sys/kernel/btf
 	mount --bind /dev/null /sys/kernel/btf/vmlinux

@@ -148,7 +148,7 @@ static int books_rows_read(struct books *books, const char *path, char problem[P
 		if (row->tenant >= BOOKS_TENANTS || !books->tenant[row->tenant])
 			return statefile_problem(
 				problem, -EILSEQ, path, BOOKS_FILE,
-				"names a tenant that is not there; remove the directory to "
+				"names an unknown tenant; remove the directory to "
 				"start anew");
 		books->tenant[row->tenant]->members++;
 		books->members_count++;
@@ -162,7 +162,7 @@ static int books_rows_read(struct books *books, const char *path, char problem[P
 		if (!books_lease_is_sound(books, &file->lease[i]))
 			return statefile_problem(
 				problem, -EILSEQ, path, BOOKS_FILE,
-				"has a lease of nobody; remove the directory to start anew");
+				"has a lease without a process; remove the directory to start anew");
 		books_lease_link(books, i);
 		for (unsigned kind = 0; kind < KINDS_COUNTED; kind++)
 			books_sums_add(books, i, kind, file->lease[i].granted[kind]);

@@ -33,7 +33,7 @@ int control_environment(struct collector *collector, char problem[PROBLEM_SIZE])
 		if (value && kind_amount_parse(kind, value, strlen(value), limit) < 0)
 			return problem_set(
 				-EINVAL, problem,
-				"%s='%.80s' is not valid (allowed: a number, or unlimited)",
+				"%s: invalid value '%.80s': expected a number, or unlimited",
 				host_variables[i].variable, value);
 	}
 	return 0;

@@ -33,7 +33,7 @@ static void coverage_report(struct collector *collector, struct kernel_process *
 		 process->coverage.library > 0 ? "the library is loaded, but not registered here" :
 		 process->coverage.library == 0 ?
 						 "the library is not loaded" :
-						 "it cannot be seen whether the library is loaded");
+						 "unknown whether the library is loaded");
 	collector_event(collector, &event);
 }
 

@@ -78,7 +78,7 @@ static void drift_report(struct collector *collector, unsigned member,
 {
 	const struct book_member *row = &collector->books.file->member[member];
 	struct proto_event event = { .type = EVENT_DRIFT, .pid = row->pid };
-	const char *between = "the kernel has more or less than the books: ";
+	const char *between = "the kernel's counts differ from the books: ";
 
 	snprintf(event.tenant, sizeof(event.tenant), "%s",
 		 collector->books.file->tenant[row->tenant].name);

@@ -63,7 +63,7 @@ static void fields_make(struct collector *collector)
 				field_drop(collector, place, kind);
 			else if (!*field && !(*field = calloc(1, sizeof(**field))))
 				log_write(&collector->log, LOG_ERROR,
-					  "no memory for shares of %s: its configured limits hold",
+					  "out of memory for the shares of %s: its configured limits are in force",
 					  kind_rows[kind].name);
 		}
 }

@@ -34,13 +34,13 @@ static void guard_entry_report(struct collector *collector, const struct guard_e
 				   "killed: it changed a command after the guard had looked at it" },
 		[GUARD_CLOSED_REFUSED] = { EVENT_REFUSED,
 					   "refused in the kernel: the device file is closed, since "
-					   "somebody changed a command on it" },
+					   "a process changed a command on it" },
 		[GUARD_CLOSED_KILLED] = { EVENT_KILLED,
 					  "killed: it used a device file on which its tenant had "
 					  "changed a command" },
 		[GUARD_CROWDED] = { EVENT_REFUSED,
-				    "refused in the kernel: the tenant has its share of the "
-				    "places in the guard's table" },
+				    "refused in the kernel: the tenant has used its share of "
+				    "the guard's table" },
 	};
 	const struct guards_tenant *tenant = guards_tenant_of_slot(&collector->guards, entry->slot);
 	struct proto_event event = {
@@ -97,6 +97,6 @@ void guards_listen(struct collector *collector)
 		guard_entry_report(collector, &entry);
 	if (lost)
 		log_seldom(&collector->log, &too_fast, LOG_WARN,
-			   "%" PRIu64 " refusals of the guard came too fast to be told as events",
+			   "%" PRIu64 " refusals of the guard are missing in the events: they came too fast",
 			   (uint64_t)lost);
 }

@@ -46,7 +46,7 @@ static bool guard_ways_lack(const struct guard_head *head, char ret_reason[GUARD
 	if (!(wanted & ~ways))
 		snprintf(problem, sizeof(problem), "[host] has guard_writes = off");
 	else if (!problem[0])
-		snprintf(problem, sizeof(problem), "rdma_monitor has not attached that yet");
+		snprintf(problem, sizeof(problem), "rdma_monitor has not attached the program for it yet");
 	snprintf(ret_reason, GUARDS_REASON, "%s not guarded: %.200s",
 		 ways & GUARD_WRITE ? "32-bit programs are" : "write() is", problem);
 	return true;
@@ -77,8 +77,8 @@ static bool guard_has_exception(const struct guards *guards, const struct guards
 	}
 	if (tenant->late) {
 		snprintf(ret_reason, GUARDS_REASON,
-			 "a match line is none that the kernel can decide by (%s): new cgroups are "
-			 "not guarded until the collector has seen them, within a second",
+			 "the kernel cannot decide by one of its match lines (%s): new cgroups "
+			 "are guarded only after the collector has seen them, within a second",
 			 strerror(-tenant->late));
 		return true;
 	}
@@ -109,10 +109,10 @@ static enum proto_guarantee kernel_guarantee(const struct collector *collector,
 			 mode_names[tenant->mode]); /* the same numbers */
 	else if (!tenant->rules)
 		snprintf(ret_reason, GUARDS_REASON,
-			 "it has no match line with a cgroup and nothing else");
+			 "the tenant needs a match line that contains only cgroup=...");
 	else if (!tenant->cgroups && tenant->found)
 		snprintf(ret_reason, GUARDS_REASON,
-			 "its cgroups are another tenant's by an earlier line");
+			 "an earlier match line gives its cgroups to another tenant");
 	else if (!tenant->cgroups && (!head || tenant->late))
 		snprintf(ret_reason, GUARDS_REASON, "none of its cgroups exists");
 	else if (!head)
@@ -135,7 +135,7 @@ static enum proto_guarantee kernel_guarantee(const struct collector *collector,
 		return GUARANTEE_PARTLY;
 	if (tenant->other)
 		snprintf(ret_reason, GUARDS_REASON,
-			 "its cgroups only; match lines that have more than a cgroup: %u",
+			 "only its cgroups are guarded; match lines with more than a cgroup: %u",
 			 tenant->other);
 	return GUARANTEE_KERNEL;
 }

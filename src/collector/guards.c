@@ -85,7 +85,7 @@ static void guards_lsm_explain(char *ret_text, size_t size)
 	*ret_text = '\0';
 	if (file_read_small(guards_path(LSM_VARIABLE, LSM), modules, sizeof(modules)) > 0 &&
 	    !security_modules_have_bpf(modules, boot))
-		snprintf(ret_text, size, ": this kernel runs without BPF LSM; boot it with %s",
+		snprintf(ret_text, size, ": BPF LSM is not active in this kernel: boot it with %s",
 			 boot);
 }
 
@@ -98,14 +98,14 @@ static void guards_absence_explain(const char *directory, int result, char probl
 	snprintf(guard, sizeof(guard), "%s/guard_head", directory);
 	if (result == -EPERM || result == -EACCES) {
 		problem_set(result, problem,
-			    "%.100s: only root's collector may tell the guard anything", directory);
+			    "%.100s: only a collector that runs as root can use the guard", directory);
 	} else if (result != -ENOENT || !access(guard, F_OK)) {
 		return;
 	} else if (access(head, F_OK)) {
 		problem_set(result, problem, "%.100s: no rdma_monitor is loaded", directory);
 	} else {
 		guards_lsm_explain(lsm, sizeof(lsm));
-		problem_set(result, problem, "rdma_monitor has no guard%s", lsm);
+		problem_set(result, problem, "rdma_monitor has loaded no guard%s", lsm);
 	}
 }
 
@@ -178,7 +178,7 @@ static void guards_find(struct collector *collector)
 	if (result == 0) {
 		/* Events begin anew with each collector; of a guard that comes later, all is new. */
 		guards->seen = guards->looked ? 0 : guards->guard.head->logged;
-		log_write(&collector->log, LOG_INFO, "%s: there is a guard", directory);
+		log_write(&collector->log, LOG_INFO, "%s: the guard is loaded", directory);
 		guards_cgroups_recall(guards);
 		/* An earlier collector may have been killed before it said that they changed. */
 		guards->changed = true;

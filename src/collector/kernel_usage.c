@@ -125,11 +125,11 @@ static int monitor_open(struct kernel_usage *usage, char problem[PROBLEM_SIZE])
 			usage->directory);
 	} else if (usage->mode == MONITOR_NONE || usage->mode > MONITOR_NETLINK) {
 		result = problem_set(-ENODATA, problem,
-				     "%.100s: rdma_monitor is there and watches nothing",
+				     "%.100s: rdma_monitor is loaded, and its programs are not attached",
 				     usage->directory);
 	} else if (monitor_reader_is_stale(&usage->reader)) {
 		result = problem_set(-ESTALE, problem,
-				     "%.100s: the rdma_monitor that counted, by %s, has ended",
+				     "%.100s: the rdma_monitor that counted by %s has ended",
 				     usage->directory, monitor_mode_names[usage->mode]);
 	} else {
 		result = sample_memory(usage);
@@ -157,7 +157,7 @@ void kernel_find(struct kernel_usage *usage, const struct log *log)
 	snprintf(usage->directory, sizeof(usage->directory), "%s", monitor_directory());
 	result = monitor_open(usage, problem);
 	if (result == 0)
-		log_write(log, LOG_INFO, "%s: the kernel is watched by %s", usage->directory,
+		log_write(log, LOG_INFO, "%s: rdma_monitor watches the kernel by %s", usage->directory,
 			  monitor_mode_names[usage->mode]);
 	else if (strcmp(problem, usage->problem))
 		log_write(log, result == -ENOENT ? LOG_INFO : LOG_WARN, "%s", problem);

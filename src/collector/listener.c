@@ -125,9 +125,9 @@ static int path_check(const char *path, char problem[PROBLEM_SIZE])
 		return PATH_PLANTED;
 	if (!S_ISSOCK(status.st_mode) || status.st_uid != geteuid())
 		return problem_set(-EEXIST, problem,
-				   "socket %s: there is %s there; it is neither used nor removed",
+				   "socket %s: the path is %s: remove it, or choose another path",
 				   path,
-				   !S_ISSOCK(status.st_mode) ? "something that is no socket" :
+				   !S_ISSOCK(status.st_mode) ? "a file that is not a socket" :
 							       "another user's socket");
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	answers = fd >= 0 && (!connect(fd, (struct sockaddr *)&there, sizeof(there)) ||
@@ -177,11 +177,11 @@ static void planted_remove(struct server *server, int directory, const char *tem
 		return;
 	if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) {
 		log_write(server->log, LOG_WARN,
-			  "socket %s: what user %u had put there is beside it now, as %s",
+			  "socket %s: renamed the file of user %u at this path to %s",
 			  server->path, (unsigned)status.st_uid, temporary);
 		return;
 	}
-	log_write(server->log, LOG_WARN, "socket %s: what user %u had put there was removed",
+	log_write(server->log, LOG_WARN, "socket %s: removed the file of user %u at this path",
 		  server->path, (unsigned)status.st_uid);
 	unlinkat(directory, temporary, 0);
 }

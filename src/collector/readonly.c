@@ -88,7 +88,7 @@ int readonly_directory(int directory, const struct log *log)
 		return result;
 	if (geteuid() == 0)
 		log_write(log, LOG_WARN,
-			  "no read-only mount can be made (%s): a client that is root in a "
+			  "cannot make a read-only mount (%s): a client that is root in a "
 			  "container could write its own lease table",
 			  strerror(-result));
 	result = fcntl(directory, F_DUPFD_CLOEXEC, 0);

@@ -44,8 +44,9 @@ int server_new(struct server **ret_server, sd_event *event, const char *path, co
 	int result;
 
 	if (strlen(path) >= sizeof(server->path))
-		return problem_set(-ENAMETOOLONG, problem, "socket %.100s...: the path is too long",
-				   path);
+		return problem_set(-ENAMETOOLONG, problem,
+				   "socket %.100s...: path too long: expected at most %zu bytes",
+				   path, sizeof(server->path) - 1);
 	server = calloc(1, sizeof(*server));
 	if (!server)
 		return problem_set(-ENOMEM, problem, "no memory");

@@ -23,8 +23,8 @@ const char *share_refuse_member(const struct books *books, uid_t uid, unsigned t
 	for (unsigned i = 0; i < books->file->members_high; i++)
 		of_user += books->file->member[i].state != BOOK_FREE &&
 			   books->file->member[i].uid == uid;
-	return of_user >= left			      ? "its user has its share of all places" :
-	       books->tenant[tenant]->members >= left ? "its tenant has its share of all places" :
+	return of_user >= left			      ? "its user has used its share of the places for processes" :
+	       books->tenant[tenant]->members >= left ? "its tenant has used its share of the places for processes" :
 							NULL;
 }
 
@@ -43,7 +43,7 @@ const char *share_refuse_lease(const struct books *books, uid_t uid, unsigned te
 		of_user += books->file->member[view->member].uid == uid;
 		of_tenant += view->tenant == tenant;
 	}
-	return of_user >= left	 ? "its user has its share of all leases" :
-	       of_tenant >= left ? "its tenant has its share of all leases" :
+	return of_user >= left	 ? "its user has used its share of the leases" :
+	       of_tenant >= left ? "its tenant has used its share of the leases" :
 				   NULL;
 }

@@ -69,8 +69,8 @@ void usage_page_attach(struct books *books, unsigned member, int fd)
 
 	if (fd >= 0 && !usage_page_is_ours(fd)) {
 		log_write(books->log, LOG_WARN,
-			  "the usage page of process %d has not the layout version %d of this "
-			  "collector: what it was granted counts as used; restart it",
+			  "process %d: its usage page does not have layout version %d: all that "
+			  "the collector granted it counts as used; restart the process",
 			  (int)books->file->member[member].pid, LEASE_VERSION);
 		close(fd);
 		fd = -1;

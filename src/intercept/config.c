@@ -333,7 +333,7 @@ static void config_complain(struct config *config, const struct config_setting *
 {
 	if (config->complaints < CONFIG_COMPLAINTS)
 		snprintf(config->complaint[config->complaints], CONFIG_COMPLAINT,
-			 "%s='%.80s' is not valid (allowed: %s); %s", setting->name, text,
+			 "%s: invalid value '%.80s': expected %s; %s", setting->name, text,
 			 setting->allowed,
 			 config->fail_closed ? "every new object is refused" :
 					       "the default is used");

@@ -122,7 +122,7 @@ static int embedded_join_file(struct ledger *ledger, const struct ledger_options
 	if (result < 0) {
 		problem_set(result, problem, "shared memory /dev/shm/%s: %s", options->name,
 			    result == -EUSERS	 ? _("every seat is taken by a living process") :
-			    result == -ETIMEDOUT ? _("the process that holds its lock stands still") :
+			    result == -ETIMEDOUT ? _("the process that holds its lock does not run") :
 						   strerror(-result));
 		shmfile_unmap(ledger->embedded.header);
 	}

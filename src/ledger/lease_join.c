@@ -162,7 +162,7 @@ static int join_collector(struct ledger *ledger, const struct ledger_options *op
 	int result = proto_socket_path(options->socket, lease->socket);
 
 	if (result < 0)
-		return problem_set(result, problem, "%s='%.80s...' is too long for a socket",
+		return problem_set(result, problem, "%s: path '%.80s...' too long: expected the path of a socket",
 				   PROTO_SOCKET_VARIABLE, options->socket);
 	memcpy(hello.process_limit, options->limits->process, sizeof(hello.process_limit));
 	memcpy(hello.host_limit, options->limits->host, sizeof(hello.host_limit));

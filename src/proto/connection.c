@@ -61,7 +61,7 @@ static int server_owner_check(struct call *call, const char *what, uid_t owner)
 	    (owner == server_overflow_uid() && !server_uids_are_the_hosts()))
 		return 0;
 	return call_fail(call, -EPERM,
-			 "the %s at %s is of uid %u, neither root's nor of our own uid %u", what,
+			 "the %s at %s has uid %u: expected root or uid %u", what,
 			 call->path, (unsigned)owner, (unsigned)geteuid());
 }
 
@@ -83,7 +83,7 @@ static bool connection_queue_up(struct call *call)
 static int connection_no_socket(struct call *call, int error)
 {
 	if (!access(call->path, F_OK) || errno != ENOENT)
-		return call_fail(call, error == EMFILE ? -EMFILE : -ENOBUFS, "a socket for %s: %s",
+		return call_fail(call, error == EMFILE ? -EMFILE : -ENOBUFS, "cannot make a socket for %s: %s",
 				 call->path, strerror(error));
 	call->lost = true;
 	return call_fail(call, -ENOENT, "no collector at %s: %s", call->path, strerror(ENOENT));
@@ -139,7 +139,7 @@ int server_check(struct call *call)
 	socklen_t size = sizeof(server);
 
 	if (getsockopt(call->connection, SOL_SOCKET, SO_PEERCRED, &server, &size))
-		return call_fail(call, -errno, "who serves %s: %s", call->path, strerror(errno));
+		return call_fail(call, -errno, "cannot identify the server of %s: %s", call->path, strerror(errno));
 	return server_owner_check(call, "server", server.uid);
 }
 

@@ -96,9 +96,9 @@ static int reply_take_descriptors(struct call *call, struct msghdr *message)
 		return 0;
 	/* The kernel drops what has no room: in our buffer, or in the table of this process. */
 	if (call->fds < PROTO_FDS)
-		return call_fail(call, -EMFILE, "no room for the descriptors that %s gives: %s",
+		return call_fail(call, -EMFILE, "no room for the descriptors that %s sent: %s",
 				 call->path, strerror(EMFILE));
-	return call_fail(call, -EPROTO, "%s gives more than %d descriptors", call->path, PROTO_FDS);
+	return call_fail(call, -EPROTO, "%s sent more than %d descriptors", call->path, PROTO_FDS);
 }
 
 static int reply_receive_bytes(struct call *call, void *buffer, size_t size)
@@ -199,13 +199,13 @@ static int reply_receive_message(struct call *call)
 		return result;
 	result = proto_check(&header, PROTO_REPLY_MAX, problem);
 	if (result)
-		return call_fail(call, result, "from the server at %s came %s%s", call->path,
+		return call_fail(call, result, "the server at %s sent %s%s", call->path,
 				 problem, proto_is_foreign(&header) ? RESTART : "");
 	body = header.length - sizeof(header);
 	if (header.status < 0 && header.status >= -ERRNO_MOST && body <= PROTO_TEXT)
 		return reply_receive_failure(call, header.status, body);
 	if (!reply_fits_request(&header, call->message))
-		return call_fail(call, -EPROTO, "%s answers %s by type %u, status %d and %zu bytes",
+		return call_fail(call, -EPROTO, "%s sent an invalid answer to %s: type %u, status %d, %zu bytes",
 				 call->path, call->message->name, (unsigned)header.type,
 				 (int)header.status, body);
 	call->status = header.status;

@@ -48,7 +48,8 @@ int proto_check(const struct proto_header *header, size_t most, char problem[PRO
 {
 	if (header->magic != PROTO_MAGIC)
 		return problem_set(-EPROTO, problem,
-				   "no message: it begins with 0x%08" PRIx32 " and not 0x%08x",
+				   "an invalid message: it begins with 0x%08" PRIx32
+				   " instead of 0x%08x",
 				   header->magic, PROTO_MAGIC);
 	if (header->version != PROTO_VERSION)
 		return problem_set(-EPROTO, problem,
@@ -60,11 +61,11 @@ int proto_check(const struct proto_header *header, size_t most, char problem[PRO
 				   "; this side has 0x%016" PRIx64,
 				   header->kinds, kinds_signature());
 	if (!proto_message(header->type))
-		return problem_set(-EPROTO, problem, "a message of type %u, which does not exist",
+		return problem_set(-EPROTO, problem, "a message of unknown type %u",
 				   (unsigned)header->type);
 	if (header->length < sizeof(*header) || header->length > most)
 		return problem_set(-EPROTO, problem,
-				   "a message of %" PRIu32 " bytes; between %zu and %zu may come",
+				   "a message of %" PRIu32 " bytes: expected %zu to %zu",
 				   header->length, sizeof(*header), most);
 	return 0;
 }

@@ -117,12 +117,12 @@ static void absent_guards(void)
 	      guard_row("a").reason);
 	kernel_load(guard_directory, MONITOR_FENTRY);
 	EVENTUALLY(guard_is("a", GUARANTEE_NONE,
-				"without BPF LSM; boot it with lsm=lockdown,capability,yama,bpf"),
+				"BPF LSM is not active in this kernel: boot it with lsm=lockdown,capability,yama,bpf"),
 	      "%s", guard_row("a").reason);
 	unlink(guard_lsm);
-	EVENTUALLY(guard_is("a", GUARANTEE_NONE, "rdma_monitor has no guard"), "%s",
+	EVENTUALLY(guard_is("a", GUARANTEE_NONE, "rdma_monitor has loaded no guard"), "%s",
 	      guard_row("a").reason);
-	CHECK(strstr(command_output("guard status"), "not guarded: rdma_monitor has no guard"));
+	CHECK(strstr(command_output("guard status"), "not guarded: rdma_monitor has loaded no guard"));
 	/* It comes, is not ready, is. */
 	unready.armed = 0;
 	guard_load(unready);
@@ -149,7 +149,7 @@ static void absent_guards(void)
 	guard_load(newer);
 	EVENTUALLY(guard_is("a", GUARANTEE_NONE, "another version of rdma_monitor"), "%s",
 	      guard_row("a").reason);
-	CHECK(strstr(guard_row("a").reason, "take it out with: rdma_monitor --unload"), "%s",
+	CHECK(strstr(guard_row("a").reason, "unload it with: rdma_monitor --unload"), "%s",
 	      guard_row("a").reason);
 	other.kinds++;
 	guard_load(other);

@@ -160,7 +160,7 @@ static void cgroups_of_tenants(void)
 	CHECK(guard_is("late", GUARANTEE_KERNEL, "") && guard_rule_slot("/late") &&
 		      !guard_slot("/late"),
 	      "not guarded before the first cgroup comes: %s", guard_row("late").reason);
-	CHECK(guard_is("mixed", GUARANTEE_NONE, "no match line") && !guard_slot("/a"));
+	CHECK(guard_is("mixed", GUARANTEE_NONE, "the tenant needs a match line") && !guard_slot("/a"));
 	CHECK(guard_is("some", GUARANTEE_KERNEL, "more than a cgroup: 1") &&
 	      guard_limit("/b", KIND_qp) == 8);
 	CHECK(guard_head->wanted != 0, "armed before the first cgroup comes");
@@ -184,7 +184,7 @@ static void cgroups_of_tenants(void)
 	cgroup_make("/wide");
 	cgroup_make("/wide/inner");
 	EVENTUALLY(guard_limit("/both", KIND_qp) == 3);
-	CHECK(guard_is("second", GUARANTEE_NONE, "another tenant's by an earlier line"), "%s",
+	CHECK(guard_is("second", GUARANTEE_NONE, "an earlier match line gives its cgroups to another tenant"), "%s",
 	      guard_row("second").reason);
 	CHECK(!guard_slot("/wide/inner") && !guard_slot("/wide") &&
 	      guard_row("inner").cgroups == 0);
@@ -249,7 +249,7 @@ static void tables_full(void)
 	EVENTUALLY(guard_is("a", GUARANTEE_KERNEL, "") && guard_is("b", GUARANTEE_KERNEL, ""));
 	/* A refusal for want of a place is an event that says so. */
 	guard_log(GUARD_CROWDED, slot, 4000021, KIND_qp, 480);
-	EVENTUALLY(strstr(told_of(4000021).last.text, "share of the places"));
+	EVENTUALLY(strstr(told_of(4000021).last.text, "used its share of the guard"));
 	collector_stop();
 }
 

@@ -396,7 +396,7 @@ static void planted(void)
 	words_clear();
 	plant_listener();
 	collector_fresh(POLICY, "");
-	CHECK(strstr(collector_log(), "what user 65533 had put there was removed"), "%s",
+	CHECK(strstr(collector_log(), "removed the file of user 65533 at this path"), "%s",
 	      collector_log());
 	spawn("gets", "");
 	collector_stop();
@@ -412,7 +412,7 @@ static void planted(void)
 	fd = open(inside, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	close(fd);
 	collector_fresh(POLICY, "");
-	CHECK(strstr(collector_log(), "is beside it now"), "%s", collector_log());
+	CHECK(strstr(collector_log(), "renamed the file of user "), "%s", collector_log());
 	spawn("gets", "");
 	collector_stop();
 }

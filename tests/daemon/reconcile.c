@@ -306,7 +306,7 @@ static void monitors(void)
 	EVENTUALLY(says("none", "another version of rdma_monitor"), "%s",
 	      collector_state().monitor_problem);
 	kernel_load(watched_directory, (enum monitor_mode)77);
-	EVENTUALLY(says("none", "watches nothing"), "%s", collector_state().monitor_problem);
+	EVENTUALLY(says("none", "its programs are not attached"), "%s", collector_state().monitor_problem);
 	/* And gone. */
 	kernel_unload(watched_directory);
 	EVENTUALLY(says("none", "no rdma_monitor"), "%s", collector_state().monitor_problem);

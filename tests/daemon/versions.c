@@ -66,7 +66,7 @@ static void other_refuse(int connection, const struct proto_header *asked, enum 
 		header.version = OLD_PROTO;
 	if (other == OTHER_KINDS)
 		header.kinds ^= 1;
-	snprintf(sentence, sizeof(sentence), "a message of type %u, which does not exist",
+	snprintf(sentence, sizeof(sentence), "a message of unknown type %u",
 		 (unsigned)asked->type);
 	other_send(connection, header, sentence, strlen(sentence));
 }
@@ -205,13 +205,12 @@ static void unknown_message(void)
 
 	text = command("status");
 	CHECK(strstr(text, "version  0.9") &&
-		      strstr(text, "does not understand GET_RULES (a message of type 17") &&
+		      strstr(text, "does not understand GET_RULES (a message of unknown type 17") &&
 		      strstr(text, "exit 3"),
 	      "%s", text);
 	snprintf(arguments, sizeof(arguments), "show process %d", (int)getpid());
 	text = command(arguments);
-	CHECK(strstr(text, "does not understand GET_DETAILS (a message of type 16, which does not "
-			   "exist)" WAY_OUT) &&
+	CHECK(strstr(text, "does not understand GET_DETAILS (a message of unknown type 16)" WAY_OUT) &&
 		      strstr(text, "the collector is of version 0.9, this command of ") &&
 		      strstr(text, "exit 3"),
 	      "%s", text);
@@ -268,7 +267,7 @@ static void other_program(void)
 	/* GET_DEVICE and TENANT_LIST of earlier versions, under the present header. */
 	header = proto_header(6, 0, 0);
 	CHECK(foreign_request(header, sizeof(struct proto_choose), text) == -EPROTO &&
-	      strstr(text, "type 6, which does not exist"), "%s", text);
+	      strstr(text, "unknown type 6"), "%s", text);
 	CHECK(collector_tenant(NULL).processes == 0);
 	collector_stop();
 }
@@ -425,7 +424,7 @@ static void kept_policies(void)
 /* A process keeps its page over a restart of the collector. */
 static void usage_page_of_process(void)
 {
-	char line[160], number[32];
+	char line[160], number[64];
 	pid_t pid;
 	FILE *list;
 	int fd = -1, page;
@@ -448,9 +447,10 @@ static void usage_page_of_process(void)
 				  offsetof(struct lease_signature, version)) == sizeof(old));
 	close(page);
 	collector_start("");
-	snprintf(number, sizeof(number), "process %d has not the", (int)pid);
-	EVENTUALLY(strstr(collector_log(), number) && strstr(collector_log(), "restart it"), "%s",
-		   collector_log());
+	snprintf(number, sizeof(number), "process %d: its usage page does not have", (int)pid);
+	EVENTUALLY(strstr(collector_log(), number) &&
+			   strstr(collector_log(), "restart the process"),
+		   "%s", collector_log());
 	CHECK(collector_process(pid).flags & ROW_UNATTACHED);
 	CHECK(collector_process(pid).used[KIND_qp] >= 2);
 	kill(pid, SIGKILL);
@@ -470,7 +470,7 @@ static void monitor_files(void)
 	CHECK(!strcmp(status.monitor, "none") &&
 		      strstr(status.monitor_problem,
 			     versions_text("another version of rdma_monitor is loaded (layout %u, "
-					   "this is %u); take it out with: rdma_monitor --unload",
+					   "this is %u); unload it with: rdma_monitor --unload",
 					   MONITOR_VERSION - 1, MONITOR_VERSION)),
 	      "%s: %s", status.monitor, status.monitor_problem);
 	collector_stop();

@@ -82,7 +82,7 @@ static void complained(const char *variable, const char *value, const char *allo
 {
 	char sentence[512];
 
-	snprintf(sentence, sizeof(sentence), "%s='%s' is not valid (allowed: %s)", variable, value,
+	snprintf(sentence, sizeof(sentence), "%s: invalid value '%s': expected %s", variable, value,
 		 allowed);
 	CHECK(occurrences(stderr_text(), sentence) == 1, "stderr: %s", stderr_text());
 	if (!strstr(variable, "LOG_"))

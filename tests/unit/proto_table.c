@@ -108,7 +108,7 @@ static void headers(void)
 	header.version = 7; /* in another version the field of the kinds may mean something else */
 	header_check_gives(header, -EPROTO, "version 7; this side speaks version 6");
 	header.magic = 0x20544547;
-	header_check_gives(header, -EPROTO, "0x20544547 and not 0x414d4452");
+	header_check_gives(header, -EPROTO, "0x20544547 instead of 0x414d4452");
 }
 
 static void paths(void)

@@ -23,7 +23,7 @@ enum { STRANGER = 65533, NOBODY = 65534 };
 /* A server of another user, in a child, whose exit status is how many bytes it was sent. */
 static void server_of_uid(uid_t uid)
 {
-	char bytes[256], uid_text[24];
+	char bytes[256], uid_text[32];
 	int ready[2], status, result;
 	pid_t child;
 
@@ -48,7 +48,7 @@ static void server_of_uid(uid_t uid)
 	result = ping(LONG_MS);
 	status = spawn_wait(child);
 	CHECK(status == 0, "it was sent %d bytes", status);
-	snprintf(uid_text, sizeof(uid_text), "uid %u,", (unsigned)uid);
+	snprintf(uid_text, sizeof(uid_text), "has uid %u: expected", (unsigned)uid);
 	CHECK(result == -EPERM && strstr(problem, server_path) && strstr(problem, uid_text),
 	      "%d, %s", result, problem);
 	unlink(server_path);

@@ -80,7 +80,7 @@ int loader_tend(struct loader *loader, char problem[PROBLEM_SIZE])
 
 	pins_path(loader->directory, "", "head", path);
 	if (access(path, F_OK))
-		return problem_set(-ENOENT, problem, "%s: unloaded by somebody else",
+		return problem_set(-ENOENT, problem, "%s: another process has unloaded it",
 				   loader->directory);
 	loader_beat(loader);
 	if (modules == loader->modules) {
@@ -136,7 +136,7 @@ static int loader_take_up(struct loader *loader, char problem[PROBLEM_SIZE])
 	if (loader->options.probe.mode != MONITOR_NONE &&
 	    loader->options.probe.mode != reader.head->mode)
 		result = problem_set(-EBUSY, problem,
-				     "it is loaded by %s; take it out with: rdma_monitor --unload",
+				     "it is loaded by %s; unload it with: rdma_monitor --unload",
 				     monitor_mode_names[reader.head->mode]);
 	else if (loader_is_left_complete(loader, reader.head))
 		result = 1;

@@ -52,11 +52,11 @@ static int security_check(char problem[PROBLEM_SIZE])
 		close(fd);
 	if (length <= 0)
 		return problem_set(-ENOTSUP, problem,
-				   "this kernel does not say which security modules are in force");
+				   "this kernel does not list its active security modules");
 	modules[length] = '\0';
 	if (security_modules_have_bpf(modules, boot))
 		return 0;
-	return problem_set(-ENOTSUP, problem, "BPF LSM is not in force; boot with %s", boot);
+	return problem_set(-ENOTSUP, problem, "BPF LSM is not active: boot with %s", boot);
 }
 
 /* ---- attaching */
@@ -157,7 +157,7 @@ int guard_attach(struct guard_loader *loader, const struct probe_options *option
 		result = problem_set(-ENOTSUP, problem, "it needs fentry, but %s", probe.shortfall);
 	if (result == 0 && !probe.offsets.command_bundle)
 		result = problem_set(-ENOTSUP, problem,
-				     "nobody describes this kernel's struct bundle_priv");
+				     "no BTF describes this kernel's struct bundle_priv");
 	if (result == 0)
 		result = guard_loader_object_open(loader, &object, problem);
 	if (result < 0)

@@ -76,7 +76,7 @@ static int head_check(const struct guard_head *head, const char *directory,
 		return problem_set(
 			-EPROTO, problem,
 			"%s: the guard is of another version of rdma_monitor (layout %u, this is "
-			"%u%s); take it out with: rdma_monitor --unload",
+			"%u%s); unload it with: rdma_monitor --unload",
 			directory, head->version, GUARD_VERSION,
 			head->version == GUARD_VERSION ? ", other kinds or sizes" : "");
 	return 0;
@@ -112,7 +112,7 @@ int monitor_guard_open(struct monitor_guard *ret_guard, const char *directory,
 					   map_memory(&guard, i), &guard.inode[i]);
 		if (result < 0)
 			problem_set(result, problem,
-				    result == -ENOENT ? "%s: there is no guard" : "%s/%s: %s",
+				    result == -ENOENT ? "%s: no guard is loaded" : "%s/%s: %s",
 				    directory, mapped[i].name, strerror(-result));
 		else if (i == 0)
 			result = head_check(guard.head, directory, problem);

@@ -71,12 +71,12 @@ int pins_directory_make(const char *directory, char problem[PROBLEM_SIZE])
 	snprintf(parent, sizeof(parent), "%s", directory);
 	slash = strrchr(parent, '/');
 	if (!slash || slash == parent)
-		return problem_set(-EINVAL, problem, "%s: not a directory to pin in", directory);
+		return problem_set(-EINVAL, problem, "%s: cannot pin here: expected a directory of a bpf file system", directory);
 	*slash = '\0';
 	if (!pins_is_bpf(parent) &&
 	    (strcmp(parent, "/sys/fs/bpf") || mount("bpf", parent, "bpf", 0, NULL)))
 		return problem_set(-ENODEV, problem,
-				   "%s is no bpf file system (mount -t bpf bpf %s)", parent,
+				   "%s: not a bpf file system: mount one with mount -t bpf bpf %s", parent,
 				   parent);
 	snprintf(links, sizeof(links), "%s/links", directory);
 	if ((mkdir(directory, 0755) && errno != EEXIST) || (mkdir(links, 0755) && errno != EEXIST))
@@ -158,7 +158,7 @@ int pins_load(struct bpf_object *object, char problem[PROBLEM_SIZE])
 	result = bpf_object__load(object);
 	if (result < 0)
 		return problem_set(result, problem,
-				   "the kernel does not take the programs: %s (%s)",
+				   "the kernel rejected the BPF programs: %s (%s)",
 				   strerror(-result), complaint);
 	return 0;
 }

@@ -306,8 +306,7 @@ static int offsets_find(struct probe *probe, const struct types *types, char pro
 		if (found < 0 && !kernel_is_5_10() && offset_rows[i].at <= last_needed)
 			return problem_set(
 				-ENOTSUP, problem,
-				"nobody describes struct %s of this kernel's modules (no BTF of "
-				"modules)",
+				"no BTF describes struct %s of this kernel's modules",
 				offset_rows[i].structure);
 		memcpy((char *)&probe->offsets + offset_rows[i].at, &offset, sizeof(offset));
 	}
@@ -324,8 +323,8 @@ static int probe_kprobe(struct probe *probe, struct types *types,
 	if (foreign)
 		return problem_set(
 			-ENOTSUP, problem,
-			"module %s is not the kernel's own (out of tree, as OFED's are): its "
-			"structures are not the ones that are described",
+			"module %s is out of tree (as OFED's are): the kernel's BTF does not "
+			"describe its structures",
 			foreign);
 	types->kernel = types_of_kernel(options->btf ? options->btf : KERNEL_BTF "vmlinux");
 	probe->iterates = !options->btf;
@@ -334,8 +333,7 @@ static int probe_kprobe(struct probe *probe, struct types *types,
 			-ENOTSUP, problem, "%s: %s",
 			options->btf ? options->btf : KERNEL_BTF "vmlinux",
 			errno == ENOENT && !options->btf ?
-				"this kernel does not describe its types; name a file that does "
-				"with --btf" :
+				"this kernel has no BTF: name a BTF file with --btf" :
 				strerror(errno));
 	if (!probe->hook[MONITOR_HOOK_commit].address ||
 	    !probe->hook[MONITOR_HOOK_destroy].address) {
@@ -364,12 +362,12 @@ static int probe_fentry(const struct probe *probe, const struct types *types,
 
 	if (options->btf)
 		return problem_set(-ENOTSUP, problem,
-				   "--btf describes types, but fentry needs the kernel's own");
+				   "fentry needs the kernel's own BTF, and --btf names another");
 	for (unsigned i = 0; i < MONITOR_HOOKS; i++)
 		if (probe->hook[i].address &&
 		    !type_find(types, monitor_hook_functions[i], BTF_KIND_FUNC, &btf)) {
 			return problem_set(-ENOTSUP, problem,
-					   "the kernel does not describe the function %s of %s",
+					   "no BTF describes the function %s of %s",
 					   monitor_hook_functions[i], probe->hook[i].module);
 		}
 	return 0;
@@ -388,7 +386,7 @@ int probe_kernel(struct probe *ret_probe, const struct probe_options *options,
 	if (access("/sys/class/infiniband_verbs", F_OK))
 		return problem_set(
 			-ENODEV, problem,
-			"there is no RDMA here: the module ib_uverbs is not loaded (modprobe ib_uverbs)");
+			"this kernel has no RDMA: module ib_uverbs is not loaded: load it with modprobe ib_uverbs");
 	if (options->mode != MONITOR_NETLINK) {
 		result = probe_kprobe(&probe, &types, options, problem);
 		if (result == 0)

@@ -27,7 +27,8 @@ int files_open(const char *path, int *ret_fd, char problem[PROBLEM_SIZE])
 		problem_set(result, problem, "%s: %s", path, strerror(-result));
 	} else if ((status.st_uid != geteuid() && status.st_uid) || status.st_mode & 022) {
 		result = problem_set(-EPERM, problem,
-				     "%s: must belong to us, and nobody else may write there",
+				     "%s: unsafe directory: expected one of this user or root that no other "
+				     "user can write to",
 				     path);
 	}
 	if (result < 0 && fd >= 0)

@@ -367,12 +367,12 @@ static int netlink_complain(int result, char problem[PROBLEM_SIZE])
 	switch (result) {
 	case -EPROTONOSUPPORT:
 	case -ECONNREFUSED:
-		problem_set(result, problem, "the kernel has no RDMA here: ib_core is not loaded");
+		problem_set(result, problem, "this kernel has no RDMA: module ib_core is not loaded");
 		break;
 	case -EPERM:
 	case -EACCES:
 		problem_set(result, problem,
-			    "the kernel does not list its RDMA objects to us: CAP_NET_ADMIN in the "
+			    "the kernel does not list its RDMA objects: CAP_NET_ADMIN in the "
 			    "first user namespace is missing");
 		break;
 	case -EBADMSG:

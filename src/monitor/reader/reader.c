@@ -77,7 +77,7 @@ int monitor_reader_open(struct monitor_reader *ret_reader, const char *directory
 	    head->rows != MONITOR_ROWS || head->kinds != kinds_signature()) {
 		problem_set(-EPROTO, problem,
 			    "%s: another version of rdma_monitor is loaded (layout %u, this is "
-			    "%u%s); take it out with: rdma_monitor --unload",
+			    "%u%s); unload it with: rdma_monitor --unload",
 			    directory, head->version, MONITOR_VERSION,
 			    head->version == MONITOR_VERSION ? ", other kinds or sizes" : "");
 		munmap(memory, sizeof(*head));

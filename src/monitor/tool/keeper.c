@@ -126,7 +126,7 @@ static int keeper_wait(char problem[PROBLEM_SIZE])
 		nanosleep(&step, NULL);
 	}
 	return problem_set(-EBUSY, problem,
-			   "the process that looks after it (see " LOCKFILE_KEEPER ") did not end");
+			   "the process that keeps it loaded (see " LOCKFILE_KEEPER ") did not end");
 }
 
 int keeper_unload(const char *directory, char problem[PROBLEM_SIZE])

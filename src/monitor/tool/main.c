@@ -231,11 +231,11 @@ static int watch_start(struct watch *watch, char problem[PROBLEM_SIZE])
 	if (result < 0)
 		return result;
 	if (keeper_guard_problem(watch->keeper)[0])
-		fprintf(stderr, "rdma_monitor: there is no guard: %s\n",
+		fprintf(stderr, "rdma_monitor: the guard is not loaded: %s\n",
 			keeper_guard_problem(watch->keeper));
 	probe = keeper_probe(watch->keeper); /* not surveyed when all was there already */
 	if (probe->shortfall[0])
-		fprintf(stderr, "rdma_monitor: watching by %s, since %s\n",
+		fprintf(stderr, "rdma_monitor: watching by %s, because %s\n",
 			monitor_mode_names[probe->mode], probe->shortfall);
 	if (probe->mode != MONITOR_NETLINK)
 		return 0;
@@ -400,7 +400,7 @@ static int job_run(const struct options *options, struct watch *watch, char prob
 		return result;
 	if (watch->polling && (options->job == JOB_EVENTS || options->job == JOB_OBJECTS))
 		return problem_set(-ENOTSUP, problem,
-				   "by netlink there is neither a list of objects nor events");
+				   "--events, --objects: not available with netlink: expected fentry or kprobe");
 	result = monitor_reader_open(&reader, monitor_directory(), problem);
 	if (result < 0)
 		return result;
