@@ -176,7 +176,7 @@ json_reference() {
 cases="usage_errors help_and_version no_collector embedded_file check_policy doctor run_programs
 	output_and_escapes completion"
 if [ -x "$collector" ]; then
-	cases+=" status_and_show matches ports explain_and_run changes reloading processes follow_events
+	cases+=" status_and_show matches explain_as ports explain_and_run changes reloading processes follow_events
 		choose_events
 		what_the_kernel_has what_the_kernel_refuses bad_names_and_terminals other_users"
 else

@@ -67,6 +67,36 @@ matches() {
 	check "restart: the first" grep -qE '^ +3 +command +cgroup=/more +yes$' "$work/out"
 }
 
+explain_as() {
+	collector_begin
+	check "explain --as: a user" exits 0 explain --as uid=4000000
+	check "explain --as: its tenant" grep -qE '^tenant +theirs$' "$work/out"
+	check "explain --as: its rule" grep -qE "^rule +$policy:11: match = uid=4000000\$" "$work/out"
+	check "explain --as: its mode" grep -qE '^mode +warn$' "$work/out"
+	check "explain --as: the limits" grep -qE '^qp +- +5$' "$work/out"
+	check "explain --as: nobody's" exits 0 explain --as uid=4000007,gid=1,2
+	check "explain --as: the default" grep -qE '^tenant +default$' "$work/out"
+	check "tenant add: of jobs" exits 0 tenant add jobs --match job=47* --match container=web qp=3
+	check "explain --as: a job by its cgroup" answers explain --as cgroup=/slurm/uid_1/job_4711/step_0
+	check "explain --as: the job" says out '"job":"4711","rule":"command: match = job=47*","tenant":"jobs"'
+	check "explain --as: its limits" says out '"limits":[{"kind":"qp","limit":3,"process_limit":5}]'
+	check "explain --as: a job by name" exits 0 explain --as cgroup=/slurm/uid_1/job_4711,job=1
+	check "explain --as: not the other" grep -qE '^tenant +default$' "$work/out"
+	check "explain --as: a container" exits 0 explain --as container=web
+	check "explain --as: of the tenant" grep -qE '^tenant +jobs$' "$work/out"
+	check "explain --as: of a file" exits 0 explain --as job=4711 --policy "$policy"
+	check "explain --as: another policy" grep -qE '^tenant +default$' "$work/out"
+	check "explain --as: not a condition" complains 2 "--as: unknown condition 'pid'" explain --as uid=1,pid=3
+	check "explain --as: a range" complains 2 'uid: more than one value' explain --as uid=1-3
+	check "explain --as: twice the same" complains 2 'repeated condition uid=' explain --as uid=1,uid=3
+	check "explain --as: no such user" complains 2 "unknown user 'no-such-user'" explain --as uid=no-such-user
+	check "explain --as: no such file" complains 1 "$work/absent" explain --as uid=1 --policy "$work/absent"
+	check "explain --as: and a process" complains 2 "unexpected argument '1'" explain --as uid=1 1
+	collector_end
+	check "explain --as: without a collector" exits 3 explain --as uid=1
+	check "explain --as: a file needs none" exits 0 explain --as uid=1 --policy "$policy"
+}
+
 ports() {
 	collector_begin
 	check "limit set: on a port" exits 0 limit set tenant ours "port.$device/1.qp=3" "process.port.$device/2.ah=4"

@@ -9,6 +9,7 @@
 #include "base/translation.h"
 #include "terms/size.h"
 #include "cli/collector.h"
+#include "cli/placement.h"
 #include "cli/tenant_settings.h"
 #include "view/event.h"
 #include "view/vocabulary.h"
@@ -129,8 +130,11 @@ int command_explain(const struct cli *cli)
 	struct proto_ask ask;
 	struct event event;
 	struct page page;
-	int result = cli_operands(cli, 1, 1);
+	int result;
 
+	if (cli->options.as.count || cli->options.policy.count)
+		return placement_explain(cli);
+	result = cli_operands(cli, 1, 1);
 	if (!result)
 		result = parse(cli, cli->operand[0], &ask);
 	if (!result)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "collector/subject.h"
 
@@ -83,4 +84,31 @@ void answer_EXPLAIN(struct collector *collector, const struct request *request)
 				 rule ? rule->tenant->name : COLLECTOR_TENANT);
 	}
 	server_reply(request, 0, &explanation, NULL, 0);
+}
+
+_Static_assert(sizeof(((struct proto_subject *)0)->group) / sizeof(uint32_t) == POLICY_IDS,
+	       "a place for each group that can be given");
+
+/* It says nothing of any process, and what a policy says of tenants is everybody's to see. */
+void answer_EXPLAIN_AS(struct collector *collector, const struct request *request)
+{
+	struct proto_subject asked = *(const struct proto_subject *)request->body;
+	struct proto_placement placement;
+	struct policy_subject subject = {
+		.uid = asked.uid,
+		.gid = asked.gid,
+		.groups = asked.groups,
+		.group = asked.group,
+		.cgroup = proto_text(asked.cgroup),
+		.container = asked.flags & SUBJECT_CONTAINER ? proto_text(asked.container) : NULL,
+		.job = asked.flags & SUBJECT_JOB ? proto_text(asked.job) : NULL,
+	};
+
+	if (asked.groups > POLICY_IDS) {
+		server_fail(request, -EINVAL, "%u groups: expected at most %d",
+			    (unsigned)asked.groups, POLICY_IDS);
+		return;
+	}
+	policy_place(collector->effective, &subject, &placement.placement);
+	server_reply(request, 0, &placement, NULL, 0);
 }

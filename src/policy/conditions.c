@@ -238,6 +238,11 @@ static const struct policy_condition *condition_find(const char *name)
 	return NULL;
 }
 
+static const char *conditions_place(const struct policy_source *source)
+{
+	return source->what ? source->what : "match";
+}
+
 static int condition_fail(const struct policy_source *source, const char *name)
 {
 	char names[256] = "", word[NAME_SIZE];
@@ -247,9 +252,9 @@ static int condition_fail(const struct policy_source *source, const char *name)
 		policy_list_add(names, sizeof(names), i, POLICY_CONDITIONS, word);
 	}
 	return policy_fail(source, -EINVAL,
-			   "match: unknown condition " POLICY_WORD
+			   "%s: unknown condition " POLICY_WORD
 			   ": expected %s, each followed by its value without blanks",
-			   name, names);
+			   conditions_place(source), name, names);
 }
 
 int policy_condition_parse(const struct policy_source *source, char *text, struct policy_rule *rule)
@@ -264,8 +269,8 @@ int policy_condition_parse(const struct policy_source *source, char *text, struc
 		return condition_fail(source, text);
 	if (policy_condition_get(condition, rule))
 		return policy_fail(source, -EINVAL,
-				   "match: repeated condition %s=: expected once in a line",
-				   condition->name);
+				   "%s: repeated condition %s=: expected once",
+				   conditions_place(source), condition->name);
 	return condition->type->parse(source, condition, value, (char *)rule + condition->offset);
 }
 

@@ -4,6 +4,7 @@
  * conditions.def whether a process meets the condition.
  */
 #include <fnmatch.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "policy/conditions.h"
@@ -74,17 +75,60 @@ static bool rule_is_met(const struct policy_rule *rule, const struct policy_fact
 	return true;
 }
 
-const struct policy_rule *policy_match(const struct policy *policy,
-				       const struct policy_subject *subject)
+static struct policy_facts subject_facts(const struct policy_subject *subject)
 {
 	struct policy_facts facts = { .subject = subject,
 				      .cgroup = subject->cgroup ? subject->cgroup : "" };
 
 	policy_labels(subject->rooted ? subject->rooted : facts.cgroup, facts.container, facts.job);
-	for (const struct policy_rule *rule = policy->rules; rule; rule = rule->next)
-		if (rule_is_met(rule, &facts))
-			return rule;
-	return NULL;
+	if (subject->container)
+		snprintf(facts.container, sizeof(facts.container), "%s", subject->container);
+	if (subject->job)
+		snprintf(facts.job, sizeof(facts.job), "%s", subject->job);
+	return facts;
+}
+
+static const struct policy_rule *rule_met(const struct policy *policy,
+					  const struct policy_facts *facts)
+{
+	const struct policy_rule *rule = policy->rules;
+
+	while (rule && !rule_is_met(rule, facts))
+		rule = rule->next;
+	return rule;
+}
+
+const struct policy_rule *policy_match(const struct policy *policy,
+				       const struct policy_subject *subject)
+{
+	const struct policy_facts facts = subject_facts(subject);
+
+	return rule_met(policy, &facts);
+}
+
+void policy_place(const struct policy *policy, const struct policy_subject *subject,
+		  struct placement *ret_placement)
+{
+	const struct policy_facts facts = subject_facts(subject);
+	const struct policy_rule *rule = rule_met(policy, &facts);
+	const char *name = rule ? rule->tenant->name : policy->fallback.name;
+	const struct policy_tenant *tenant = policy_tenant_find(policy, name);
+	struct placement placement = { .mode = policy_tenant_mode(policy, tenant),
+				       .guard = policy_tenant_guard(policy, tenant) };
+
+	snprintf(placement.tenant, sizeof(placement.tenant), "%s", name);
+	snprintf(placement.container, sizeof(placement.container), "%s", facts.container);
+	snprintf(placement.job, sizeof(placement.job), "%s", facts.job);
+	if (rule) {
+		snprintf(placement.source, sizeof(placement.source), "%s", rule->source);
+		snprintf(placement.text, sizeof(placement.text), "%s", rule->text);
+	}
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
+		placement.limit[kind] = policy_tenant_limit(policy, tenant, false, NULL, kind);
+		placement.process_limit[kind] =
+			policy_tenant_limit(policy, tenant, true, NULL, kind);
+	}
+	*ret_placement = placement;
 }
 
 bool policy_rule_in_kernel(const struct policy_rule *rule)

@@ -17,6 +17,7 @@
 #include "base/problem.h"
 #include "terms/size.h"
 #include "terms/kinds.h"
+#include "terms/placement.h"
 #include "terms/rates.h"
 #include "terms/settings.h"
 #include "terms/terms.h"
@@ -160,6 +161,16 @@ struct policy_subject {
 	const char *cgroup; /* in the unified hierarchy, or the first of a v1 one; NULL = unknown */
 	/* The beginning of it whose names only root can have given, for labels; NULL = all of it. */
 	const char *rooted;
+	const char *container, *job; /* NULL: as the path tells */
+};
+
+/* A process as a person describes it. The subject's pointers lead into this structure. */
+struct policy_given {
+	struct policy_subject subject;
+	gid_t group[POLICY_IDS];
+	char cgroup[POLICY_PATH];
+	char container[2 * NAME_SIZE];
+	char job[NAME_SIZE];
 };
 
 struct policy *policy_new(void);
@@ -212,6 +223,17 @@ int policy_write(const struct policy *policy, const char *path);
  * policy may name like any other. */
 const struct policy_rule *policy_match(const struct policy *policy,
 				       const struct policy_subject *subject);
+
+/* The same with all that comes of it. */
+void policy_place(const struct policy *policy, const struct policy_subject *subject,
+		  struct placement *ret_placement);
+
+/*
+ * Reads "uid=1000,gid=100,27,cgroup=/x": names as in match lines, each with one value, gid with the
+ * groups that the process has. What is not given meets no condition. 0, or -EINVAL with a problem.
+ */
+int policy_given_parse(const char *text, struct policy_given *ret_given,
+		       char problem[PROBLEM_SIZE]);
 
 /* Whether the guard can hold the rule in the kernel: it has only conditions of which
  * conditions.def says so. */

@@ -18,6 +18,7 @@ struct policy_source {
 	const char *file; /* NULL: lines of a command */
 	unsigned line;	  /* 0: the file as a whole */
 	char *problem;	  /* of PROBLEM_SIZE bytes; written only on failure */
+	const char *what; /* where conditions stand; NULL: in a match line */
 };
 
 /* Bytes that no line of text has. */

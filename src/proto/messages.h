@@ -15,6 +15,7 @@
 
 #include "base/problem.h"
 #include "terms/kinds.h"
+#include "terms/placement.h"
 #include "terms/settings.h"
 #include "terms/tallies.h"
 #include "terms/terms.h"
@@ -347,6 +348,23 @@ struct proto_explanation {
 	struct proto_event event;
 };
 
+/* A process that there need not be: where it would belong. */
+struct proto_subject {
+	uint32_t uid, gid; /* UINT32_MAX: not said */
+	uint32_t groups;   /* supplementary */
+	uint32_t flags;	   /* enum proto_subject_flags */
+	uint32_t group[16];
+	char cgroup[256];
+	char container[2 * NAME_SIZE];
+	char job[NAME_SIZE];
+};
+/* The label is said; otherwise it is what the cgroup's path tells. */
+enum proto_subject_flags { SUBJECT_CONTAINER = 1, SUBJECT_JOB = 2 };
+
+struct proto_placement {
+	struct placement placement;
+};
+
 /* ---- guarding: the kernel refuses, too */
 
 /* What a tenant whose guard is on can count on. */
@@ -407,6 +425,8 @@ PROTO_SIZE(change, 2 * NAME_SIZE + PROTO_TEXT);
 PROTO_SIZE(event, 96 + 2 * NAME_SIZE + 256);
 PROTO_SIZE(ask, 16);
 PROTO_SIZE(explanation, 8 + 16 + 4 * NAME_SIZE + 2 * 256 + sizeof(struct proto_event));
+PROTO_SIZE(subject, 16 + 16 * 4 + 256 + 3 * NAME_SIZE);
+PROTO_SIZE(placement, 8 + 4 * NAME_SIZE + 2 * PLACEMENT_TEXT + 2 * 8 * KIND_COUNT);
 PROTO_SIZE(guard, 56 + NAME_SIZE + 256 + 4 * 8 * KIND_COUNT);
 #undef PROTO_SIZE
 

@@ -147,12 +147,72 @@ static void kernel_rules(void)
 	}
 }
 
+/* A process as a person describes it, and where it belongs. */
+static void given(void)
+{
+	static const struct {
+		const char *text, *tenant, *source;
+	} rows[] = {
+		{ "uid=1000", "users", "policy.conf:2" },
+		{ "uid=root", "default", "" },
+		{ "gid=7", "group", "policy.conf:5" },
+		{ "gid=1,2,7", "group", "policy.conf:5" },
+		{ "gid=1,2,3", "default", "" },
+		{ "uid=1000,gid=7", "users", "policy.conf:2" },
+		{ "cgroup=/x", "place", "policy.conf:8" },
+		{ "cgroup=/slurm/uid_1/job_42/step_0", "jobs", "policy.conf:10" },
+		{ "job=42", "jobs", "policy.conf:10" },
+		{ "cgroup=/slurm/uid_1/job_42,job=43", "default", "" },
+		{ "container=a,b", "jobs", "policy.conf:11" },
+	};
+	static const char *const bad[][2] = {
+		{ "uid=1-2", "uid: more than one value" },
+		{ "uid=1,2", "uid: more than one value" },
+		{ "gid=1-2", "gid: more than one value" },
+		{ "uid=", "uid: invalid value ''" },
+		{ "", "--as: unknown condition ''" },
+		{ "uid", "--as: unknown condition 'uid'" },
+		{ "pid=1", "--as: unknown condition 'pid'" },
+		{ "uid=1,uid=1", "--as: repeated condition uid=" },
+		{ "cgroup=x", "cgroup: invalid value 'x'" },
+		{ "gid=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17", "gid: more than 16" },
+	};
+	struct policy *policy = policy_good("[tenant users]\nmatch = uid=1000-1099\nqp = 3\n"
+					    "[tenant group]\nmatch = gid=7\nmode = audit\n"
+					    "[tenant place]\nmatch = cgroup=/x\n"
+					    "[tenant jobs]\nmatch = job=42\nmatch = container=a,b\n"
+					    "[default]\nprocess.mr = 9\n");
+	char problem[PROBLEM_SIZE];
+	struct policy_given said;
+	struct placement placement;
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (!CHECK(policy_given_parse(rows[i].text, &said, problem) == 0, "%s: %s",
+			   rows[i].text, problem))
+			continue;
+		policy_place(policy, &said.subject, &placement);
+		CHECK(!strcmp(placement.tenant, rows[i].tenant) &&
+		      (rows[i].source[0] ? strstr(placement.source, rows[i].source) != NULL :
+					   !placement.source[0]),
+		      "%s: %s, %s", rows[i].text, placement.tenant, placement.source);
+		CHECK(placement.process_limit[KIND_mr] == 9 &&
+		      placement.limit[KIND_qp] == (i && i != 5 ? UNLIMITED : 3) &&
+		      placement.mode == (i == 2 || i == 3 ? MODE_AUDIT : MODE_ENFORCE),
+		      "%s", rows[i].text);
+	}
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CHECK(policy_given_parse(bad[i][0], &said, problem) == -EINVAL &&
+		      strstr(problem, bad[i][1]), "%s: %s", bad[i][0], problem);
+	policy_free(policy);
+}
+
 static void driver(void)
 {
 	policy_files_begin();
 	RUN(labels);
 	RUN(matching);
 	RUN(kernel_rules);
+	RUN(given);
 	policy_files_remove();
 }
 

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where a policy puts a process: by which match line, in which tenant, under which limits. The
+ * policy's room finds it, and the protocol carries it as it is.
+ */
+#ifndef TERMS_PLACEMENT_H
+#define TERMS_PLACEMENT_H
+
+#include <stdint.h>
+
+#include "terms/kinds.h"
+#include "terms/terms.h"
+
+enum { PLACEMENT_TEXT = 256 };
+
+struct placement {
+	uint32_t mode; /* enum mode */
+	uint32_t guard; /* the policy wants the kernel to keep the limits, too */
+	char tenant[NAME_SIZE];
+	char container[2 * NAME_SIZE]; /* as given, or as the cgroup's path tells; "" */
+	char job[NAME_SIZE];	       /* likewise */
+	char source[PLACEMENT_TEXT];   /* of the match line: "FILE:LINE" or "command"; "": none */
+	char text[PLACEMENT_TEXT];     /* what stands behind its "match =" */
+	/* In total, by the policy: UNLIMITED where it sets none. */
+	uint64_t limit[KIND_COUNT];
+	uint64_t process_limit[KIND_COUNT];
+};
+
+#endif
