@@ -23,6 +23,8 @@ set(test_environment
   LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/fakeverbs
   # Scenarios leave objects behind on purpose; the library itself never calls malloc.
   ASAN_OPTIONS=detect_leaks=0
+  # Tests compare English messages, whatever the language of their user.
+  LC_ALL=C.UTF-8 LANGUAGE=
   BUILD_DIRECTORY=${CMAKE_BINARY_DIR}
   SOURCE_DIRECTORY=${PROJECT_SOURCE_DIR}
   KINDS_DEF=${PROJECT_SOURCE_DIR}/src/terms/kinds.def)

@@ -26,6 +26,6 @@ const char *refusal_text(const struct refusal_words *words, char ret_text[REFUSA
 	snprintf(ret_text, REFUSAL_TEXT,
 		 _("%s used %" PRIu64 "/%s, wanted %" PRIu64 " more, %s of the %s%s"), words->kind,
 		 words->used, limit, words->wanted,
-		 words->configured && words->share ? _("share") : _("limit"), words->scope, more);
+		 words->configured && words->share ? _("share") : _("limit"), _(words->scope), more);
 	return ret_text;
 }

@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/translation.h"
 #include "harness.h"
 #include "output/form.h"
 #include "output/memory.h"
+#include "output/table.h"
 
 static const struct {
 	const char *name, *shown, *json;
@@ -61,10 +63,88 @@ static void bytes(void)
 		      bytes_text(sizes[i].bytes, text));
 }
 
+/* ---- titles in another language */
+
+struct line {
+	const char *name;
+	uint64_t count;
+	const char *text;
+};
+
+static const struct column columns[] = {
+	COLUMN(struct line, name, "name", "name", form_string),
+	COLUMN(struct line, count, "count", "count", form_count),
+	COLUMN(struct line, text, "text", "text", form_message),
+	COLUMNS_END,
+};
+
+static char *chinese(const char *text)
+{
+	return (char *)(!strcmp(text, "name")  ? "\u540d\u79f0" :
+			!strcmp(text, "count") ? "\u6570" :
+			!strcmp(text, "yes")   ? "\u662f" :
+						 text);
+}
+
+/* What is printed by the function, in a static buffer. */
+static const char *printed(void (*print)(const struct screen *screen, const struct list *rows),
+			   const struct list *rows)
+{
+	static char text[512];
+	FILE *before = stdout;
+
+	memset(text, 0, sizeof(text));
+	stdout = fmemopen(text, sizeof(text), "w");
+	print(&(const struct screen){ .width = 0 }, rows);
+	fclose(stdout);
+	stdout = before;
+	return text;
+}
+
+static void print_as_table(const struct screen *screen, const struct list *rows)
+{
+	table_print(screen, columns, rows);
+}
+
+static void print_as_record(const struct screen *screen, const struct list *rows)
+{
+	table_print_record(screen, columns, rows->row);
+}
+
+/* Columns are aligned by what a terminal shows, where a Chinese character takes two. */
+static void titles(void)
+{
+	struct line lines[] = { { "a", 12345, "yes" }, { "\u79df\u6237-long", 7, "no" } };
+	const struct list rows = { lines, 2, sizeof(lines[0]) };
+	json_t *json;
+
+	setlocale(LC_CTYPE, "C.UTF-8");
+	CHECK(!strcmp(printed(print_as_table, &rows), "NAME       COUNT  TEXT\n"
+						      "a          12345  yes\n"
+						      "\u79df\u6237-long      7  no\n"),
+	      "%s", printed(print_as_table, &rows));
+	translation_use(chinese);
+	CHECK(!strcmp(printed(print_as_table, &rows), "\u540d\u79f0          \u6570  TEXT\n"
+						      "a          12345  \u662f\n"
+						      "\u79df\u6237-long      7  no\n"),
+	      "%s", printed(print_as_table, &rows));
+	CHECK(!strcmp(printed(print_as_record, &rows), "\u540d\u79f0  a\n"
+						       "\u6570    12345\n"
+						       "text  \u662f\n"),
+	      "%s", printed(print_as_record, &rows));
+	json = table_json_record(columns, &lines[0]);
+	CHECK(!strcmp(json_string_value(json_object_get(json, "text")), "yes"));
+	json_decref(json);
+	CHECK(!strcmp(translated(""), "") && !strcmp(translated("name"), "\u540d\u79f0"));
+	translation_use(NULL);
+	CHECK(!strcmp(translated("name"), "name"));
+}
+
 static void driver(void)
 {
 	RUN(rules);
 	RUN(bytes);
+	RUN(titles);
 }
 
 int main(int argc, char **argv)
