@@ -178,6 +178,7 @@ cases="usage_errors help_and_version no_collector embedded_file check_policy doc
 if [ -x "$collector" ]; then
 	cases+=" status_and_show matches explain_as ports explain_and_run changes reloading processes follow_events
 		choose_events
+		users_named
 		what_the_kernel_has what_the_kernel_refuses bad_names_and_terminals other_users"
 else
 	echo "skipped: $collector is missing, and so are the cases that need it" >&2

@@ -243,6 +243,39 @@ processes() {
 	worker_end one quit
 }
 
+# Names of users stand beside their numbers, and a source of names that hangs holds nobody up.
+users_named() {
+	local slow=$build/tests/libslow_host.so
+
+	collector_begin
+	worker_start named
+	check "a QP" ask named qp ok
+	pid=${pid_named:?}
+	check "show process: the name of the user" exits 0 show process
+	check "show process: beside its number" grep -qE "^ *$pid +test_shm_versio +$(id -u) +$(id -un) +ours " "$work/out"
+	check "explain: the name of the user" exits 0 explain "$pid"
+	check "explain: in a line" grep -qE "^user +$(id -un)\$" "$work/out"
+	for arguments in 'show process' "show process $pid" "show device $device" "explain $pid" 'top --once'; do
+		read -ra words <<<"$arguments"
+		check "$arguments as JSON" answers "${words[@]}"
+		check "$arguments: the user" test "$(jq -r '[.. | .user? | strings] | unique[]' "$work/out")" = "$(id -un)"
+	done
+	if [ -e "$slow" ]; then
+		mkdir "$work/slow"
+		try env LD_PRELOAD="$slow" SLOW_HOST="$work/slow" "$command" show process
+		check "another source of names" grep -qE " $(id -u) +slow-user " "$work/out"
+		touch "$work/slow/getpwuid"
+		try env LD_PRELOAD="$slow" SLOW_HOST="$work/slow" "$command" show process
+		check "one that hangs was asked" test -e "$work/slow/asked"
+		check "one that hangs: the command ends" test "$status" -eq 0
+		check "one that hangs: the number" grep -qE "^ *$pid +test_shm_versio +$(id -u) +ours " "$work/out"
+		check "one that hangs: no process is left" eventually not pgrep -f "$command show process"
+	else
+		skip_part "$slow is missing: a sanitizer's build"
+	fi
+	worker_end named quit
+}
+
 # Without a collector, what processes count in their shared file is shown.
 embedded_file() {
 	fresh

@@ -11,12 +11,14 @@
 #include "cli/collector.h"
 #include "cli/placement.h"
 #include "cli/tenant_settings.h"
+#include "cli/users.h"
 #include "view/event.h"
 #include "view/vocabulary.h"
 #include "output/page.h"
 
 struct identity {
 	int32_t pid;
+	char user[NAME_SIZE]; /* the name of given.uid; "" */
 	struct proto_explanation given;
 };
 
@@ -30,6 +32,7 @@ static const struct column identity_columns[] = {
 	COLUMN(struct identity, pid, "pid", "pid", form_pid),
 	COLUMN(struct identity, given.registered, "registered", "registered", form_flag),
 	COLUMN(struct identity, given.uid, "uid", "uid", form_number),
+	COLUMN(struct identity, user, "user", "user", form_text_or_blank),
 	COLUMN(struct identity, given.gid, "gid", "gid", form_number),
 	COLUMN(struct identity, given.cgroup, "cgroup", "cgroup", form_text),
 	COLUMN(struct identity, given.container, "container", "container", form_text),
@@ -124,6 +127,15 @@ static void advise(struct page *page, const struct event *event)
 		      event->used.value + event->wanted.value);
 }
 
+static void identity_name_user(struct identity *identity)
+{
+	struct users users;
+
+	users_begin(&users);
+	users_name(&users, identity->given.uid, identity->user);
+	users_end(&users);
+}
+
 int command_explain(const struct cli *cli)
 {
 	struct identity identity;
@@ -145,6 +157,9 @@ int command_explain(const struct cli *cli)
 		return cli_fail(cli, CLI_WRONG, "the collector remembers no event %s",
 				cli->operand[0]);
 	identity.pid = ask.pid;
+	identity.user[0] = '\0';
+	if (identity.given.alive)
+		identity_name_user(&identity);
 	proto_text(identity.given.tenant);
 	proto_text(identity.given.container);
 	proto_text(identity.given.job);

@@ -103,7 +103,8 @@ static unsigned columns_choose(const struct top *top, struct top_column *columns
 	unsigned count = 0;
 
 	for (; of_view->key || of_view->title; of_view++) {
-		if (!of_view->title)
+		/* Names of users would have to be looked up again and again. */
+		if (!of_view->title || !strcmp(of_view->title, "user"))
 			continue;
 		if (!strcmp(of_view->title, "state"))
 			state = of_view;

@@ -111,6 +111,7 @@ json_t *form_text_json(const struct form *form, const void *field)
 }
 
 const struct form form_text = { .show = form_text_show, .json = form_text_json, .nothing = "-" };
+const struct form form_text_or_blank = { .show = form_text_show, .json = form_text_json, .nothing = "" };
 
 void form_string_show(const struct form *form, const void *field, struct cell *ret_cell)
 {

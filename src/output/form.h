@@ -53,6 +53,7 @@ enum { BYTES_TEXT = 24 };
 const char *bytes_text(uint64_t bytes, char ret_text[BYTES_TEXT]);
 
 extern const struct form form_text;    /* char[] */
+extern const struct form form_text_or_blank; /* char[], nothing is shown for "" */
 extern const struct form form_string;  /* const char * */
 extern const struct form form_message; /* const char *, in the language of the reader */
 extern const struct form form_words;   /* const char *, words with spaces between */

@@ -292,6 +292,7 @@ const struct column process_columns[] = {
 	COLUMN(struct owner, row.pid, "pid", "pid", form_pid),
 	COLUMN(struct owner, row.command, "command", "command", form_text),
 	COLUMN(struct owner, row.uid, "uid", "uid", form_number),
+	COLUMN(struct owner, user, "user", "user", form_text_or_blank),
 	COLUMN(struct owner, row.tenant, "tenant", "tenant", form_text),
 	COLUMN(struct owner, row.mode, "mode", "mode", form_mode),
 	SHARES,

@@ -36,6 +36,7 @@ enum { OWNER_SCOPES = ROW_PROCESS + 1 };
 
 struct owner {
 	struct proto_row row;
+	char user[NAME_SIZE]; /* the name of row.uid, where somebody looked it up; "" */
 	struct share share[KINDS_COUNTED]; /* on a device also those on its ports (kinds.h) */
 };
 

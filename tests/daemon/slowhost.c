@@ -4,7 +4,8 @@
  * with "slow-" and mappings of processes are held back while there is a file of that name
  * (or of the process's number) in the directory SLOW_HOST; "asked" appears there when somebody
  * waits. The one who waits sleeps; if the file is not empty it works, as one that is about to answer
- * on a busy machine. Who asks for a name that begins with "fatal-" dies.
+ * on a busy machine. Who asks for a name that begins with "fatal-" dies. Every number of a user has
+ * the name "slow-user", which is held back while there is a file "getpwuid".
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -69,6 +70,16 @@ struct group *getgrnam(const char *name)
 
 	group.gr_gid = 61000;
 	return name_is_ours(name) ? &group : next(name);
+}
+
+/* Of this one number, for who shows names. */
+struct passwd *getpwuid(uid_t uid)
+{
+	static struct passwd user = { .pw_name = "slow-user" };
+
+	host_await("getpwuid");
+	user.pw_uid = uid;
+	return &user;
 }
 
 /* Only the form that opens what exists. */
