@@ -172,6 +172,36 @@ plain() {
 	check "no time" says err "--delay: invalid value '0': expected 0.1 to 3600 seconds"
 	try "$command" -s "$work/nothing" top
 	check "no collector: status" test "$status" -eq 3
+	check "no collector: it says so" says err "no collector at $work/nothing: No such file"
+	check "no collector: what to do" says err 'systemctl start collector_server, or name another socket: --socket PATH'
+	try "$command" -j -s "$work/nothing" top
+	check "no collector: as JSON" jq -e '.error | contains("start it:")' "$work/out"
 }
 
-run_cases "sizes navigation endings restarts plain" "$@"
+# On a terminal it waits for a collector that does not run yet.
+absent() {
+	end "$collector_pid"
+	rm -f "$RDMA_COLLECTOR_SOCKET"
+	terminal 80 24
+	begin
+	check "no collector: it says so" eventually shows 'waiting for the collector: no collector at'
+	check "no collector: what to do" shows 'systemctl start collector_server'
+	check "no collector: another socket" shows 'rdma_intercept top --socket PATH'
+	keys '?'
+	check "no collector: the help" eventually shows 'end the program'
+	keys x
+	check "no collector: any key ends it" eventually shows 'No collector has answered yet'
+	keys Enter
+	keys Escape
+	collector_begin
+	check "it goes on by itself" eventually shows 'theirs'
+	check "and shows no hint" shows_not 'No collector has answered yet'
+	keys q
+	check "it ends" clean 0
+	begin -s "$work/absent"
+	check "another socket: it waits" eventually shows 'waiting for the collector'
+	keys q
+	check "another socket: it ends" clean 0
+}
+
+run_cases "sizes navigation endings restarts plain absent" "$@"

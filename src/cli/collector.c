@@ -41,11 +41,22 @@ static int outcome(const char *path, int error)
 	return CLI_WRONG;
 }
 
+bool collector_may_come(int error)
+{
+	return error == -ENOENT || error == -ECONNREFUSED || error == -ECONNRESET ||
+	       error == -ETIMEDOUT;
+}
+
 int collector_fail(const struct cli *cli, const char *path, int error, const char *problem)
 {
 	struct proto_status status;
 	char unused[PROBLEM_SIZE];
 
+	if ((error == -ENOENT || error == -ECONNREFUSED) && outcome(path, error) == CLI_ABSENT)
+		return cli_fail(cli, CLI_ABSENT,
+				"%s; start it: systemctl start collector_server, or name another "
+				"socket: --socket PATH",
+				problem);
 	if (error != -EPROTO ||
 	    proto_call(path, MESSAGE_STATUS, NULL, &status, NULL, 0, 0, unused) < 0)
 		return cli_fail(cli, outcome(path, error), "%s", problem);

@@ -23,4 +23,7 @@ int collector_rows(const struct cli *cli, enum message type, const struct proto_
  * they are. */
 int collector_fail(const struct cli *cli, const char *path, int error, const char *problem);
 
+/* Whether a failure (-errno) is one that ends when a collector is started. */
+bool collector_may_come(int error);
+
 #endif

@@ -3,13 +3,13 @@
  * events: what happened, once or as it happens. Who follows asks for all events first, and then
  * for new ones: so it knows which of them it has, also after the collector was started again.
  */
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/translation.h"
 #include "cli/collector.h"
 #include "cli/event_filter.h"
 #include "cli/past_events.h"
@@ -157,13 +157,6 @@ static int follower_resume(struct follower *follower)
 	return result;
 }
 
-/* Whether the failure is one that ends when a collector is started again. */
-static bool follower_may_wait(int error)
-{
-	return error == -ENOENT || error == -ECONNREFUSED || error == -ECONNRESET ||
-	       error == -ETIMEDOUT;
-}
-
 /* Until a collector answers, or the reader of our output has gone: a positive exit status. Other
  * failures are -errno. */
 static int follower_wait_collector(struct follower *follower, char problem[PROBLEM_SIZE])
@@ -171,14 +164,14 @@ static int follower_wait_collector(struct follower *follower, char problem[PROBL
 	int result;
 
 	fflush(stdout);
-	fprintf(stderr, "%s: %s; waiting for a collector\n", CLI_NAME, problem);
+	fprintf(stderr, _("%s: %s; waiting for a collector\n"), CLI_NAME, problem);
 	do {
 		struct pollfd output = { .fd = STDOUT_FILENO };
 
 		if (poll(&output, 1, FOLLOW_RETRY_MS) > 0 && output.revents & POLLERR)
 			return CLI_WRONG;
 		result = follower_ask(follower, problem);
-	} while (result && follower_may_wait(result));
+	} while (result && collector_may_come(result));
 	return result;
 }
 
@@ -200,7 +193,7 @@ static int events_follow(const struct cli *cli, const struct event_filter *filte
 	while (!result) {
 		result = proto_rows(follower.path, MESSAGE_EVENTS, &choose, follower_take,
 				    &follower, 0, problem);
-		if (follower_may_wait(result))
+		if (collector_may_come(result))
 			result = follower_wait_collector(&follower, problem);
 		if (!result)
 			result = follower_resume(&follower);

@@ -10,6 +10,7 @@
 #include "cli/collector.h"
 #include "cli/top_model.h"
 #include "cli/top_screen.h"
+#include "cli/users.h"
 #include "output/form.h"
 #include "view/owner.h"
 #include "view/status.h"
@@ -113,17 +114,22 @@ static json_t *owners_json(const struct top *top, const struct list *rows,
 			   const struct column *columns)
 {
 	json_t *array = memory_need(json_array());
+	struct users users;
 
+	users_begin(&users);
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct proto_row *row = list_at(rows, i);
 		struct owner owner;
 		json_t *record;
 
 		owner_read(&owner, row);
+		if (row->scope == ROW_PROCESS)
+			users_name(&users, row->uid, owner.user);
 		record = table_json_record(columns, &owner);
 		json_object_set_new(record, "per_second", per_second_json(top, row));
 		json_array_append_new(array, record);
 	}
+	users_end(&users);
 	return array;
 }
 
@@ -229,6 +235,19 @@ static void top_follow(struct top *top, const char *path, int delay_ms)
 	canvas_free(&canvas);
 }
 
+/* On a terminal a collector that does not run is waited for, and one that will never answer us is not:
+ * another user's, or one of another version. An exit status. */
+static int collector_expect(const struct cli *cli, const char *path)
+{
+	struct proto_status status;
+	char problem[PROBLEM_SIZE];
+	int result = proto_call(path, MESSAGE_STATUS, NULL, &status, NULL, 0, 0, problem);
+
+	return result < 0 && !collector_may_come(result) ?
+		       collector_fail(cli, path, result, problem) :
+		       CLI_OK;
+}
+
 /* The option -d as milliseconds; an exit status. */
 static int delay_read(const struct cli *cli, int *ret_ms)
 {
@@ -252,7 +271,6 @@ int command_top(const struct cli *cli)
 	bool once = cli->options.once.count || cli->options.json.count || !isatty(STDOUT_FILENO) ||
 		    !isatty(STDIN_FILENO);
 	char path[PROTO_PATH], problem[PROBLEM_SIZE];
-	struct proto_status status;
 	struct top top;
 	int delay_ms, result = cli_operands(cli, 0, 0);
 
@@ -260,9 +278,8 @@ int command_top(const struct cli *cli)
 		result = delay_read(cli, &delay_ms);
 	if (!result)
 		result = collector_path(cli, path);
-	/* A collector that never answered is not waited for. */
-	if (!result)
-		result = collector_ask(cli, MESSAGE_STATUS, NULL, &status);
+	if (!result && !once)
+		result = collector_expect(cli, path);
 	if (result)
 		return result;
 	if (!once && screen_open(cli->screen.colour, problem) < 0) {

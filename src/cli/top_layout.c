@@ -130,6 +130,21 @@ static void text_draw(struct top *top, struct canvas *canvas, unsigned from, uns
 	}
 }
 
+/* Before the first answer of a collector: what can be done. */
+static void absence_draw(struct canvas *canvas, unsigned from, unsigned end)
+{
+	static const char *const lines[] = {
+		N_("No collector has answered yet. This screen goes on as soon as one does."),
+		"",
+		N_("Start the collector:     systemctl start collector_server"),
+		N_("Or name another socket:  rdma_intercept top --socket PATH"),
+		N_("Find out more:           rdma_intercept doctor"),
+	};
+
+	for (unsigned i = 0; i < sizeof(lines) / sizeof(lines[0]) && from + i < end; i++)
+		line_put(canvas, from + i, CANVAS_PLAIN, *lines[i] ? _(lines[i]) : "");
+}
+
 static void foot_draw(const struct top *top, struct canvas *canvas)
 {
 	char text[TOP_FILTER + 80];
@@ -170,7 +185,9 @@ void top_draw(struct top *top, struct canvas *canvas)
 		top_arrange(top);
 	}
 	order_draw(top, canvas);
-	if (text)
+	if (!top->now.time_ns && !top->help)
+		absence_draw(canvas, TOP_HEAD, end);
+	else if (text)
 		text_draw(top, canvas, TOP_HEAD, end);
 	else
 		top_list_draw(top, canvas, TOP_HEAD, end);
