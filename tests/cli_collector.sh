@@ -212,7 +212,7 @@ processes() {
 	check "status: is marked" grep -qE '^ours +enforce +1 .* !! 4/4' "$work/out"
 	check "status: as JSON" answers status
 	check "show process" exits 0 show process
-	check "show process: a line" grep -qE "^ *$pid +test_shm_versio +$(id -u) +ours +enforce " "$work/out"
+	check "show process: a line" grep -qE "^ *$pid +test_shm_versio +$(id -u) +$(id -un) +ours +enforce " "$work/out"
 	check "show process: as JSON" answers show process
 	check "show process: one" exits 0 show process "$pid"
 	check "show process: what it holds" grep -qE '^ +qp +4 ' "$work/out"
@@ -442,7 +442,7 @@ what_the_kernel_has() {
 	check "status: the monitor in it" says out '"monitor":{"mode":"fentry","problem":null,"uncovered":1,"drifting":1,"lost_objects":0,"lost_rows":0,"observed":["ctx",'
 	check "status: the state in it" says out '"state":["uncovered","drift"]'
 	check "show process: both" exits 0 show process
-	check "show process: uncovered" grep -qE "^ *$bare +raw +$(id -u) +ours +enforce .* 0/5 \(7\) .*0 \(3M\).* UNCOVERED\$" "$work/out"
+	check "show process: uncovered" grep -qE "^ *$bare +raw +$(id -u) +$(id -un) +ours +enforce .* 0/5 \(7\) .*0 \(3M\).* UNCOVERED\$" "$work/out"
 	check "show process: drift" grep -qE "^ *$pid +test_shm_versio .* 1/5 \(4\) .* DRIFT\$" "$work/out"
 	check "show process: as JSON" answers show process
 	check "show process: states" says out '"state":["uncovered"]'
