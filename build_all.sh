@@ -30,7 +30,7 @@ lab_packages=(qemu-system-x86 busybox-static kmod cpio xz-utils iproute2 rdma-co
 # Real applications for the scenarios.
 test_packages=(jq valgrind strace shellcheck cppcheck spin ibverbs-utils rdmacm-utils libfabric-bin ucx-utils
 	openmpi-bin libopenmpi-dev python3-pyverbs gcc-multilib prometheus curl tmux
-	chromium fonts-wqy-microhei locales)
+	chromium fonts-wqy-microhei locales groff)
 
 # npm bundles the page; whoever has one from elsewhere needs no package.
 command -v npm >/dev/null || build_packages+=(nodejs npm)
