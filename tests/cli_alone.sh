@@ -36,7 +36,6 @@ not a process ID|explain 99999999999
 neither PID nor PID-NUMBER|explain 1-
 neither PID nor PID-NUMBER|explain 1-0
 missing argument: expected|explain
-missing argument: expected|check
 missing argument: expected|limit set host
 missing argument: expected|tenant add
 missing argument: expected|guard on
@@ -141,18 +140,41 @@ qp = 100
 match = uid=1
 match = uid=2
 [tenant b]
+match = uid=3
 END
-	printf '[tenant a]\nqp = 1\nqp = nonsense\n' >"$work/bad.conf"
+	printf '[tenant a]\nqp = 1\nqp = nonsense\nnonsense\n' >"$work/bad.conf"
+	printf '[tenant a]\nqp = 1\n' >"$work/doubtful.conf"
 	check "check: a good file" exits 0 check "$work/good.conf"
-	check "check: in words" says out "$work/good.conf: ok, 2 tenants, 2 rules"
+	check "check: no findings" silent out
+	check "check: the verdict" same "$(cat "$work/err")" "$work/good.conf: ok, 2 tenants, 3 match lines"
 	check "check: as JSON" answers check "$work/good.conf"
 	check "check: a bad file" exits 1 check "$work/bad.conf"
-	check "check: file, line and reason" grep -q "^$work/bad.conf:3: ." "$work/out"
+	check "check: file, line and reason" grep -q "^$work/bad.conf:3: error: qp: set already" "$work/out"
+	check "check: the next mistake" grep -q "^$work/bad.conf:4: error: 'nonsense': invalid line" "$work/out"
+	check "check: a warning" grep -q "^$work/bad.conf:1: warning: tenant 'a' has no match line" "$work/out"
+	check "check: no more than these" test "$(wc -l <"$work/out")" -eq 3
+	check "check: their number" same "$(cat "$work/err")" "$work/bad.conf: 2 errors, 1 warning"
 	check "check: a bad file as JSON" exits 1 -j check "$work/bad.conf"
 	check "check: is a document" is_json
 	check "check: says so in it" says out '"ok":false'
+	check "check: has the findings" says out '"level":"warning","rule":"tenant_without_match"'
+	check "check: only warnings" exits 0 check "$work/doubtful.conf"
+	check "check: are counted" same "$(cat "$work/err")" "$work/doubtful.conf: 0 errors, 1 warning"
+	check "check: warnings as errors" exits 1 check --strict "$work/doubtful.conf"
+	check "check: a good file has none" exits 0 check "$work/good.conf" --strict
 	check "check: no file" exits 1 check "$work/none.conf"
-	check "check: names it" says out "$work/none.conf"
+	check "check: names it" says out "$work/none.conf: error: No such file"
+	RDMA_INTERCEPT_POLICY=$work/good.conf check "check: the collector's file" exits 0 check
+	check "check: is named" says err "$work/good.conf: ok"
+	if [ ! -e /etc/rdma_intercept/policy.conf ]; then
+		check "check: the default file" exits 1 check
+		check "check: is named, too" says out '/etc/rdma_intercept/policy.conf: error: No such file'
+	fi
+	mkdir "$RDMA_COLLECTOR_DEVICES/mlx5_0"
+	printf '[host]\ndevice.mlx5_9.qp = 1\n' >"$work/doubtful.conf"
+	check "check: another host's device" exits 0 check "$work/doubtful.conf"
+	check "check: is told" grep -q "^$work/doubtful.conf:2: warning: .*no device 'mlx5_9'" "$work/out"
+	rmdir "$RDMA_COLLECTOR_DEVICES/mlx5_0"
 }
 
 doctor() {

@@ -185,7 +185,7 @@ reloading() {
 	check "reload: an incomplete file" complains 1 'reload --replace' reload
 	printf '[host]' >"$policy"
 	check "check: a file that is cut" exits 1 check "$policy"
-	check "check: says where" says out "$policy:1: the last line has no newline at its end: the file may be cut"
+	check "check: says where" says out "$policy:1: error: the last line has no newline at its end: the file may be cut"
 	printf '[host]\n' >"$policy"
 	check "reload: replace" exits 0 reload --replace
 	rm "$policy"

@@ -6,6 +6,7 @@
 #include "policy/conditions.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 #include "policy/problem.h"
 
 #define DIGITS "0123456789"
+#define PATTERN_SIGNS "*?["
 
 /* ---- names of users and groups */
 
@@ -130,6 +132,33 @@ static bool ids_are_same(const void *a, const void *b)
 	       !memcmp(one->range, other->range, one->count * sizeof(one->range[0]));
 }
 
+/* Ranges may be next to each other, and overlap. */
+static bool range_is_covered(const struct policy_ids *wide, const struct policy_range *range)
+{
+	uint64_t next = range->first;
+	bool moved = true;
+
+	while (moved && next <= range->last) {
+		moved = false;
+		for (unsigned i = 0; i < wide->count; i++)
+			if (wide->range[i].first <= next && next <= wide->range[i].last) {
+				next = (uint64_t)wide->range[i].last + 1;
+				moved = true;
+			}
+	}
+	return next > range->last;
+}
+
+static bool ids_cover(const void *wide, const void *narrow)
+{
+	const struct policy_ids *ids = narrow;
+
+	for (unsigned i = 0; i < ids->count; i++)
+		if (!range_is_covered(wide, &ids->range[i]))
+			return false;
+	return true;
+}
+
 /* ---- patterns */
 
 static int pattern_parse(const struct policy_source *source,
@@ -172,6 +201,19 @@ static bool pattern_is_same(const void *a, const void *b)
 	return !strcmp(a, b);
 }
 
+/* Only what can be proven: the same pattern, a name that fits, or "TEXT*" before "TEXT...". */
+static bool pattern_covers(const void *wide, const void *narrow)
+{
+	const char *pattern = wide, *text = narrow;
+	size_t head = strcspn(pattern, PATTERN_SIGNS);
+
+	if (!strcmp(pattern, text))
+		return true;
+	if (!strcmp(pattern + head, "*") && strcspn(text, PATTERN_SIGNS) >= head)
+		return !strncmp(pattern, text, head);
+	return !strpbrk(text, PATTERN_SIGNS) && fnmatch(pattern, text, FNM_NOESCAPE) == 0;
+}
+
 /* ---- the tables */
 
 #define IDS_EXPECTED "a number below 4294967295, a range such as 1000-1099, or the name of a "
@@ -182,6 +224,7 @@ static const struct policy_condition_type type_users = {
 	.print = ids_print,
 	.is_set = ids_are_set,
 	.is_same = ids_are_same,
+	.covers = ids_cover,
 };
 
 static const struct policy_condition_type type_groups = {
@@ -190,6 +233,7 @@ static const struct policy_condition_type type_groups = {
 	.print = ids_print,
 	.is_set = ids_are_set,
 	.is_same = ids_are_same,
+	.covers = ids_cover,
 };
 
 static const struct policy_condition_type type_path = {
@@ -198,6 +242,7 @@ static const struct policy_condition_type type_path = {
 	.print = pattern_print,
 	.is_set = pattern_is_set,
 	.is_same = pattern_is_same,
+	.covers = pattern_covers,
 };
 
 static const struct policy_condition_type type_label = {
@@ -206,6 +251,7 @@ static const struct policy_condition_type type_label = {
 	.print = pattern_print,
 	.is_set = pattern_is_set,
 	.is_same = pattern_is_same,
+	.covers = pattern_covers,
 };
 #define type_short_label type_label
 
@@ -281,6 +327,18 @@ bool policy_rule_is_same(const struct policy_rule *a, const struct policy_rule *
 
 		if (!policy_conditions[i].type->is_same((const char *)a + offset,
 							(const char *)b + offset))
+			return false;
+	}
+	return true;
+}
+
+bool policy_rule_covers(const struct policy_rule *wide, const struct policy_rule *narrow)
+{
+	for (int i = 0; i < POLICY_CONDITIONS; i++) {
+		const void *field = policy_condition_get(&policy_conditions[i], wide);
+		const void *other = policy_condition_get(&policy_conditions[i], narrow);
+
+		if (field && (!other || !policy_conditions[i].type->covers(field, other)))
 			return false;
 	}
 	return true;

@@ -23,6 +23,8 @@ struct policy_condition_type {
 	void (*print)(FILE *file, const void *field);
 	bool (*is_set)(const void *field);
 	bool (*is_same)(const void *a, const void *b);
+	/* Whether it can be proven that every process that meets narrow meets wide; both are set. */
+	bool (*covers)(const void *wide, const void *narrow);
 };
 
 /* What is known of a process; labels are "" if there are none. */
@@ -67,6 +69,9 @@ int policy_condition_parse(const struct policy_source *source, char *text,
 			   struct policy_rule *rule);
 
 bool policy_rule_is_same(const struct policy_rule *a, const struct policy_rule *b);
+
+/* Whether it can be proven that every process that meets narrow meets wide. */
+bool policy_rule_covers(const struct policy_rule *wide, const struct policy_rule *narrow);
 
 /* The name of a group of this host as its number. 0 or -errno with a problem. */
 int policy_group_resolve(const struct policy_source *source, const char *what, const char *name,

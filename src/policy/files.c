@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "policy/policy.h"
 #include "policy/reader.h"
+#include "policy/report.h"
 
 static int policy_file_open(const struct policy_source *source)
 {
@@ -59,9 +60,14 @@ int policy_read_file(struct policy *policy, const char *path, bool runtime,
 	return result;
 }
 
+bool policy_file_is_read(const char *name)
+{
+	return fnmatch("?*.conf", name, FNM_PERIOD) == 0;
+}
+
 static int policy_file_is_named(const struct dirent *entry)
 {
-	return fnmatch("?*.conf", entry->d_name, FNM_PERIOD) == 0;
+	return policy_file_is_read(entry->d_name);
 }
 
 static int policy_file_compare(const struct dirent **a, const struct dirent **b)
@@ -73,12 +79,14 @@ static int directory_file_read(struct policy *policy, const char *directory, con
 			       char problem[PROBLEM_SIZE])
 {
 	char path[2 * POLICY_PATH + sizeof("tenants.d/")];
+	const struct policy_source source = { .file = path, .problem = problem };
 	int result;
 
 	snprintf(path, sizeof(path), "%s/%s", directory, name);
 	result = policy_read_file(policy, path, false, problem);
 	/* To the caller, -ENOENT is a host without a policy; this is a link to nowhere. */
-	return result == -ENOENT ? -EINVAL : result;
+	return policy_report_mistake(policy, POLICY_CHECK_invalid, &source,
+				     result == -ENOENT ? -EINVAL : result);
 }
 
 static int directory_read(struct policy *policy, const char *directory, char problem[PROBLEM_SIZE])
@@ -89,7 +97,9 @@ static int directory_read(struct policy *policy, const char *directory, char pro
 	int count = scandir(directory, &entries, policy_file_is_named, policy_file_compare);
 
 	if (count < 0)
-		return errno == ENOENT ? 0 : policy_fail_errno(&source, -errno);
+		return errno == ENOENT ? 0 :
+					 policy_report_mistake(policy, POLICY_CHECK_invalid, &source,
+							       policy_fail_errno(&source, -errno));
 	for (int i = 0; i < count; i++) {
 		const char *name = entries[i]->d_name;
 
@@ -101,21 +111,28 @@ static int directory_read(struct policy *policy, const char *directory, char pro
 	return result;
 }
 
-int policy_read(struct policy *policy, const char *path, char problem[PROBLEM_SIZE])
+void policy_directory_print(const char *path, char ret_directory[POLICY_DIRECTORY])
 {
 	const char *slash = strrchr(path, '/');
 	int parent = slash ? (int)(slash - path) + 1 : 0;
-	char directory[POLICY_PATH + sizeof("tenants.d")];
+
+	snprintf(ret_directory, POLICY_DIRECTORY, "%.*stenants.d", parent, path);
+}
+
+int policy_read(struct policy *policy, const char *path, char problem[PROBLEM_SIZE])
+{
+	char directory[POLICY_DIRECTORY];
 	const struct policy_source source = { .file = path, .problem = problem };
 	int result;
 
 	if (strlen(path) >= sizeof(policy->file))
-		return policy_fail_errno(&source, -ENAMETOOLONG);
-	result = policy_read_file(policy, path, false, problem);
+		result = policy_fail_errno(&source, -ENAMETOOLONG);
+	else
+		result = policy_read_file(policy, path, false, problem);
 	if (result < 0)
-		return result;
+		return policy_report_mistake(policy, POLICY_CHECK_invalid, &source, result);
 	snprintf(policy->file, sizeof(policy->file), "%s", path);
-	snprintf(directory, sizeof(directory), "%.*stenants.d", parent, path);
+	policy_directory_print(path, directory);
 	result = directory_read(policy, directory, problem);
 	return result < 0 ? result : policy_guarantees_check(policy, problem);
 }

@@ -3,14 +3,12 @@
 #include "policy/guarantees.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/translation.h"
-
-#define TENANT_OTHERS "default" /* of processes that no rule names; a policy may name it, too */
+#include "policy/report.h"
 
 /* ---- which line set them */
 
@@ -74,24 +72,30 @@ static int guarantee_fail(const struct guarantee *guarantee, const char *whose, 
 	const struct policy_origin *origin =
 		origin_find(guarantee->policy, guarantee->tenant, &guarantee->place);
 	struct policy_source source = { .problem = guarantee->problem };
-	char name[POLICY_KEY_NAME];
+	char name[POLICY_KEY_NAME], amount[POLICY_AMOUNT], most[POLICY_AMOUNT];
+	unsigned kind = guarantee->place.kind;
+	int result;
 
 	if (origin) {
 		source.file = origin->file;
 		source.line = origin->line;
 	}
 	policy_key_print(&policy_keys[POLICY_KEY_guarantee], &guarantee->place, name);
+	policy_amount_print(kind, guarantee->sum ? guarantee->sum : guarantee->amount, amount);
+	policy_amount_print(kind, limit, most);
 	if (guarantee->sum)
-		return policy_fail(&source, -EINVAL,
-				   "%s: %" PRIu64 " for all tenants together: expected at most %" PRIu64
-				   ", the limit of %s",
-				   name, guarantee->sum, limit, whose);
-	return policy_fail(&source, -EINVAL,
-			   "%s: %" PRIu64 " for tenant '%s': expected at most %" PRIu64
-			   ", the limit of %s",
-			   name, guarantee->amount,
-			   guarantee->tenant ? guarantee->tenant->name : TENANT_OTHERS, limit,
-			   whose);
+		result = policy_fail(
+			&source, -EINVAL,
+			"%s: %s for all tenants together: expected at most %s, the limit of %s",
+			name, amount, most, whose);
+	else
+		result = policy_fail(
+			&source, -EINVAL,
+			"%s: %s for tenant '%s': expected at most %s, the limit of %s", name,
+			amount, guarantee->tenant ? guarantee->tenant->name : TENANT_OTHERS, most,
+			whose);
+	return policy_report_mistake(guarantee->policy, POLICY_CHECK_guarantee_too_large, &source,
+				     result);
 }
 
 static const char *place_device(const struct policy_place *place)
@@ -134,7 +138,7 @@ static int place_check(const struct policy *policy, const struct policy_place *p
 		       char problem[PROBLEM_SIZE])
 {
 	uint64_t limit = policy_limit(&policy->host, place_device(place), place->kind), sum = 0;
-	bool others = !policy_tenant_find(policy, TENANT_OTHERS);
+	bool others = !policy_tenant_find(policy, TENANT_OTHERS), told = false;
 	const struct policy_tenant *tenant = policy->tenants;
 	int result = 0;
 
@@ -149,10 +153,12 @@ static int place_check(const struct policy *policy, const struct policy_place *p
 			result = guarantee_check(&guarantee);
 		sum = sum + guarantee.amount < sum ? UINT64_MAX : sum + guarantee.amount;
 		guarantee.sum = place_sum(policy, place);
-		if (result == 0 && guarantee.amount && sum > limit)
+		if (result == 0 && guarantee.amount && sum > limit && !told) {
+			told = true;
 			result = guarantee_fail(&guarantee,
 						place->device[0] ? _("the device") : _("the host"),
 						limit);
+		}
 		if (!tenant)
 			others = false;
 		else

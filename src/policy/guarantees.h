@@ -9,6 +9,8 @@
 #include "policy/keys.h"
 #include "policy/problem.h"
 
+#define TENANT_OTHERS "default" /* of processes that no rule names; a policy may name it, too */
+
 struct policy_origin {
 	struct policy_origin *next;
 	const struct policy_tenant *tenant; /* the section; that of [default] is the fallback */

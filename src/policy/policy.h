@@ -150,6 +150,7 @@ struct policy {
 	struct policy_origin *origins; /* of guarantees that files set; a merged policy has none */
 	char file[POLICY_PATH];	    /* that policy_read was given; "" = none was read */
 	char cut[POLICY_PATH + 16]; /* "FILE:LINE" of a last line that has no end; "" = none */
+	struct policy_report *report; /* of all mistakes, which do not end reading; NULL: none */
 };
 
 /* What the kernel says of a process. */
@@ -180,7 +181,8 @@ void policy_free(struct policy *policy);
  * Adds what a file says, and then the files tenants.d/?*.conf beside it in the order of
  * their names. 0; -ENOENT when the file does not exist (nothing was added); -EINVAL or
  * another -errno. On failure "FILE:LINE: reason" or "FILE: reason" is in problem and the
- * policy holds a part of what was read: read into a new one, and free it then.
+ * policy holds a part of what was read: read into a new one, and free it then. A policy with a
+ * report (report.h) fails for want of memory only.
  */
 int policy_read(struct policy *policy, const char *path, char problem[PROBLEM_SIZE]);
 

@@ -2,6 +2,7 @@
 /* The one line that says what is wrong with a policy; see problem.h. */
 #include "policy/problem.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,17 +15,43 @@ bool policy_is_control(char byte)
 	return (unsigned char)byte < ' ' || byte == 0x7f;
 }
 
+/* "FILE:LINE: ", and how long that is. */
+static size_t source_print(const struct policy_source *source, char *text, size_t size)
+{
+	if (!source->file)
+		return 0;
+	if (!source->line)
+		return (size_t)snprintf(text, size, "%.*s: ", POLICY_PATH - 1, source->file);
+	return (size_t)snprintf(text, size, "%.*s:%u: ", POLICY_PATH - 1, source->file,
+				source->line);
+}
+
+size_t policy_problem_prefix(const struct policy_source *source)
+{
+	return source_print(source, NULL, 0);
+}
+
+const char *policy_amount_print(unsigned kind, uint64_t amount, char ret_text[POLICY_AMOUNT])
+{
+	static const char units[] = "KMGT";
+	unsigned unit = 0;
+
+	if (kind_rows[kind].unit == UNIT_BYTES)
+		while (unit < 4 && amount && amount % 1024 == 0) {
+			amount /= 1024;
+			unit++;
+		}
+	snprintf(ret_text, POLICY_AMOUNT, "%" PRIu64 "%.*s", amount, unit > 0,
+		 unit ? &units[unit - 1] : "");
+	return ret_text;
+}
+
 int policy_fail(const struct policy_source *source, int result, const char *format, ...)
 {
 	char *at = source->problem, *end = at + PROBLEM_SIZE;
 	va_list arguments;
 
-	if (source->file)
-		at += snprintf(at, PROBLEM_SIZE, "%.*s:", POLICY_PATH - 1, source->file);
-	if (source->file && source->line)
-		at += snprintf(at, (size_t)(end - at), "%u:", source->line);
-	if (source->file)
-		*at++ = ' ';
+	at += source_print(source, at, PROBLEM_SIZE);
 	va_start(arguments, format);
 	vsnprintf(at, (size_t)(end - at), _(format), arguments);
 	va_end(arguments);

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/problem.h"
 
@@ -28,6 +29,13 @@ bool policy_is_control(char byte);
 int policy_fail(const struct policy_source *source, int result, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 int policy_fail_errno(const struct policy_source *source, int result);
+
+/* How many bytes of the problem are "FILE:LINE: ". */
+size_t policy_problem_prefix(const struct policy_source *source);
+
+/* An amount of a kind as policies have it: sizes with a unit, if it is one without a rest. */
+enum { POLICY_AMOUNT = 32 };
+const char *policy_amount_print(unsigned kind, uint64_t amount, char ret_text[POLICY_AMOUNT]);
 
 /* Adds a word to a text "a, b or c": the one with this number, of so many. */
 void policy_list_add(char *text, size_t size, unsigned number, unsigned count, const char *word);

@@ -16,6 +16,7 @@
 #include "policy/conditions.h"
 #include "policy/guarantees.h"
 #include "policy/keys.h"
+#include "policy/report.h"
 #include "policy/when.h"
 
 #define BLANKS " \t"
@@ -24,6 +25,7 @@ struct reader {
 	struct policy *policy;
 	struct policy_source source;
 	bool runtime;
+	bool skips; /* the section's title is wrong, so that its lines say nothing */
 	const struct policy_section *section; /* NULL: before the first one */
 	struct policy_tenant *owner; /* whose section it is; NULL: of the host or collector */
 	void *settings;		     /* a tree of struct setting */
@@ -169,20 +171,31 @@ static int value_read(struct reader *reader, const struct policy_key *key,
 	return result < 0 ? policy_fail_errno(&reader->source, result) : 0;
 }
 
-static int key_read(struct reader *reader, const char *name, char *value)
+static int key_value_read(struct reader *reader, const struct policy_key *key,
+			  const struct policy_place *place, const char *name, char *value)
 {
-	const struct policy_key *key;
-	struct policy_place place;
-	int result = policy_key_parse(&reader->source, reader->section, name, &key, &place);
+	int result;
 
-	if (result < 0)
-		return result;
 	if (key->type == &policy_type_rule)
 		return rule_read(reader, value);
 	if (key->type == &policy_type_when)
 		return when_read(reader, value);
 	result = setting_add(reader, name);
-	return result < 0 ? result : value_read(reader, key, &place, value);
+	return result < 0 ? result : value_read(reader, key, place, value);
+}
+
+static int key_read(struct reader *reader, const char *name, char *value)
+{
+	struct policy_mark mark = { .tenant = reader->owner };
+	int result =
+		policy_key_parse(&reader->source, reader->section, name, &mark.key, &mark.place);
+
+	if (result < 0)
+		return result;
+	result = key_value_read(reader, mark.key, &mark.place, name, value);
+	mark.invalid = result < 0;
+	policy_report_mark(reader->policy, &reader->source, &mark);
+	return result;
 }
 
 /* ---- [SECTION] */
@@ -252,7 +265,9 @@ static int section_read(struct reader *reader, char *title)
 static int title_read(struct reader *reader, char *line)
 {
 	size_t length = strlen(line);
+	int result;
 
+	reader->skips = true;
 	if (!reader->source.file)
 		return policy_fail(&reader->source, -EINVAL,
 				   POLICY_WORD
@@ -264,7 +279,12 @@ static int title_read(struct reader *reader, char *line)
 				   ": incomplete title: expected [SECTION], and nothing behind ]",
 				   line);
 	line[length - 1] = '\0';
-	return section_read(reader, blanks_cut(line + 1));
+	result = section_read(reader, blanks_cut(line + 1));
+	reader->skips = result < 0;
+	if (result == 0)
+		policy_report_mark(reader->policy, &reader->source,
+				   &(struct policy_mark){ .tenant = reader->owner });
+	return result;
 }
 
 /* ---- lines */
@@ -290,6 +310,8 @@ static int text_line_read(struct reader *reader, char *line)
 		return 0;
 	if (*line == '[')
 		return title_read(reader, line);
+	if (reader->skips)
+		return 0;
 	value = strchr(line, '=');
 	if (!value)
 		return policy_fail(&reader->source, -EINVAL,
@@ -326,6 +348,19 @@ static int line_read(struct reader *reader, char *line, char *end)
 	return text_line_read(reader, line);
 }
 
+/* The last line of the file has no end. */
+static void file_end_note(struct reader *reader)
+{
+	const struct policy_source *source = &reader->source;
+	struct policy *policy = reader->policy;
+
+	snprintf(policy->cut, sizeof(policy->cut), "%.*s:%u", POLICY_PATH - 1, source->file,
+		 source->line);
+	if (policy->report)
+		policy_report_add(policy->report, POLICY_CHECK_cut_file, source->file, source->line,
+				  "the last line has no newline at its end: the file may be cut");
+}
+
 /* text[length] is there to be written. */
 static int lines_read(struct reader *reader, char *text, size_t length)
 {
@@ -343,10 +378,10 @@ static int lines_read(struct reader *reader, char *text, size_t length)
 		if (!stop) {
 			stop = end;
 			if (source->file)
-				snprintf(reader->policy->cut, sizeof(reader->policy->cut),
-					 "%.*s:%u", POLICY_PATH - 1, source->file, source->line);
+				file_end_note(reader);
 		}
-		result = line_read(reader, at, stop);
+		result = policy_report_mistake(reader->policy, POLICY_CHECK_invalid, source,
+					       line_read(reader, at, stop));
 		at = stop + 1;
 	}
 	tdestroy(reader->settings, free);
@@ -358,6 +393,8 @@ int policy_read_text(struct policy *policy, const struct policy_source *source, 
 {
 	struct reader reader = { .policy = policy, .source = *source, .runtime = runtime };
 
+	if (policy->report)
+		policy_report_file(policy->report, source->file);
 	return lines_read(&reader, text, length);
 }
 

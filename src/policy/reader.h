@@ -6,6 +6,12 @@
 #include "policy/policy.h"
 #include "policy/problem.h"
 
+enum { POLICY_DIRECTORY = POLICY_PATH + sizeof("tenants.d") };
+
+/* The directory tenants.d beside a policy file, and whether a file in it is read. */
+void policy_directory_print(const char *path, char ret_directory[POLICY_DIRECTORY]);
+bool policy_file_is_read(const char *name);
+
 /* Adds the text of a file; text[length] is there to be written. `runtime` marks the tenants that
  * it adds. 0 or -errno with a problem. */
 int policy_read_text(struct policy *policy, const struct policy_source *source, bool runtime,
