@@ -82,6 +82,7 @@ uninstall() {
 		DESTDIR=$root cmake --install "$build" >/dev/null
 	done
 	check "it was installed" test -e "$root/usr/local/bin/rdma_intercept"
+	check "and the directory of the policy, too" test -d "$root/etc/rdma_intercept/tenants.d"
 	echo /usr/local/lib/librdma_intercept.so >"$root/etc/ld.so.preload"
 	check "not while every program loads the library" not removes
 	check "the message has the way out" grep -q "sed -i '/librdma_intercept/d' $root/etc/ld.so.preload" "$work/removed"

@@ -60,7 +60,8 @@ struct collector {
 	unsigned policy_generation; /* counts what was put into force */
 	uint64_t ticks;	   /* seconds in which the tasks were run */
 	uint64_t started;  /* CLOCK_MONOTONIC, seconds */
-	sd_event_source *orphan_timer, *change_timer, *tenants_watch, *search_turn;
+	sd_event_source *orphan_timer, *change_timer, *policy_watch, *tenants_watch, *search_turn;
+	size_t policy_watched; /* how much of policy_path is the directory that is watched */
 };
 
 /* ---- collector.c */
