@@ -173,7 +173,7 @@ json_reference() {
 	done <"$work/fields"
 }
 
-cases="usage_errors help_and_version no_collector embedded_file check_policy doctor run_programs
+cases="usage_errors help_and_version no_collector embedded_file check_policy doctor doctor_host run_programs
 	output_and_escapes completion"
 if [ -x "$collector" ]; then
 	cases+=" status_and_show matches explain_as ports explain_and_run changes reloading processes follow_events

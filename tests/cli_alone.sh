@@ -182,7 +182,11 @@ doctor() {
 	check "doctor: the library" grep -qE "^OK +library +$(realpath "$library") " "$work/out"
 	check "doctor: no collector" grep -qE '^WARN +collector +no collector' "$work/out"
 	check "doctor: nothing preloads" grep -qE '^WARN +preload' "$work/out"
-	check "doctor: one line each" not grep -qvE '^(OK|WARN) +[a-z]+' "$work/out"
+	check "doctor: one line each" not grep -qvE '^(OK|WARN|SKIP) +[a-z]+' "$work/out"
+	check "doctor: every row" test "$(wc -l <"$work/out")" -eq "$(grep -c '^DOCTOR' "$sources/src/cli/doctor.def")"
+	check "doctor: what was not tried is not OK" grep -qE '^SKIP +policy +no collector answers' "$work/out"
+	check "doctor: a program was started" grep -qE '^OK +program +a program was started' "$work/out"
+	check "doctor: how to start a collector" grep -qE '^WARN +collector .*systemctl start collector_server' "$work/out"
 	check "doctor: as JSON" answers doctor
 	LD_PRELOAD=$preload check "doctor: LD_PRELOAD" exits 0 doctor
 	check "doctor: is seen" grep -qE '^OK +preload +LD_PRELOAD' "$work/out"
@@ -190,6 +194,7 @@ doctor() {
 	echo "no library" >"$work/no.so"
 	RDMA_INTERCEPT_LIBRARY=$work/no.so check "doctor: a library that is none" exits 1 doctor
 	check "doctor: fails" grep -qE '^FAIL +library' "$work/out"
+	check "doctor: a program does not start with it" grep -qE '^FAIL +program .*librdma|^FAIL +program .*no\.so' "$work/out"
 	touch "$work/socket"
 	check "doctor: a file where the socket should be" exits 1 doctor
 	check "doctor: says so" grep -qE '^FAIL +socket +.* is not a socket' "$work/out"
@@ -203,6 +208,71 @@ doctor() {
 	check "doctor: shared memory that others can write" exits 0 doctor
 	check "doctor: warns" grep -qE "^WARN +shared memory +$shm has mode 0666" "$work/out"
 	rm "$shm"
+}
+
+# found LEVEL CHECK TEXT: a line of doctor on a host of files
+found() {
+	RDMA_INTERCEPT_DOCTOR_ROOT=$host try "$command" doctor
+	grep -E "^$1 +$2 " "$work/out" | grep -qF -e "$3"
+}
+
+# Another host, of files: each check of the host in its states.
+doctor_host() {
+	host=$work/host
+	mkdir -p "$host/etc" "$host/lib" "$host/run" "$host/dev" "$host/bin" "$host/sys/class" "$host/sys/fs/cgroup" \
+		"$host/sys/kernel/security" "$host/sys/kernel/btf" "$host/sys/module"
+	check "libc: the version" found OK libc "glibc $(ldd --version | sed -n '1s/.* //p')"
+	: >"$host/lib/ld-musl-x86_64.so.1"
+	check "libc: another one" found WARN libc 'ld-musl-x86_64.so.1 for programs that use musl'
+	check "preload: nothing" found WARN preload 'neither LD_PRELOAD nor /etc/ld.so.preload'
+	echo "/lib/libother.so $(realpath "$library")" >"$host/etc/ld.so.preload"
+	check "preload: the library" found OK preload '/etc/ld.so.preload has the library'
+	echo "$work/none/librdma_intercept.so" >"$host/etc/ld.so.preload"
+	check "preload: a library that is missing" found FAIL preload "sed -i '/librdma_intercept/d' /etc/ld.so.preload"
+	check "btf: none" found WARN btf 'CONFIG_DEBUG_INFO_BTF=y'
+	printf '\x9f\xeb\x01' >"$host/sys/kernel/btf/vmlinux"
+	check "btf: of the kernel" found OK btf 'readable'
+	mkdir "$host/sys/module/ib_uverbs"
+	check "btf: a module that is built in" found OK btf 'readable'
+	echo live >"$host/sys/module/ib_uverbs/initstate"
+	check "btf: none of a module" found WARN btf 'CONFIG_DEBUG_INFO_BTF_MODULES=y'
+	printf '\x9f\xeb\x01' >"$host/sys/kernel/btf/ib_uverbs"
+	check "btf: of the module" found OK btf 'readable'
+	check "lsm: not known" found SKIP lsm 'mount -t securityfs'
+	echo lockdown,capability,ebpfish >"$host/sys/kernel/security/lsm"
+	check "lsm: without bpf" found WARN lsm 'boot with lsm=lockdown,capability,ebpfish,bpf'
+	echo lockdown,capability,bpf >"$host/sys/kernel/security/lsm"
+	check "lsm: with bpf" found OK lsm 'lockdown,capability,bpf'
+	check "cgroup: none" found SKIP cgroup 'mount -t cgroup2'
+	mkdir "$host/sys/fs/cgroup/memory"
+	check "cgroup: version 1" found WARN cgroup 'systemd.unified_cgroup_hierarchy=1'
+	echo cpu memory >"$host/sys/fs/cgroup/cgroup.controllers"
+	check "cgroup: without rdma" found WARN cgroup 'CONFIG_CGROUP_RDMA=y'
+	echo cpu rdma memory >"$host/sys/fs/cgroup/cgroup.controllers"
+	check "cgroup: with rdma" found OK cgroup 'version 2, with the controller rdma'
+	check "devices: none" found WARN devices 'there is no RDMA device'
+	check "nodes: none without a device" found WARN nodes 'modprobe ib_uverbs'
+	mkdir -p "$host/sys/class/infiniband/mlx5_10" "$host/sys/class/infiniband/mlx5_9"
+	check "devices: sorted" found OK devices 'mlx5_9 mlx5_10'
+	check "nodes: none of a device" found FAIL nodes 'modprobe ib_uverbs'
+	mkdir "$host/dev/infiniband"
+	: >"$host/dev/infiniband/uverbs0"
+	check "nodes: opened" found OK nodes '1 in /dev/infiniband, and this user could open them'
+	ln -s /nonexistent "$host/dev/infiniband/uverbs1"
+	check "nodes: cannot be opened" found FAIL nodes 'uverbs1: No such file'
+	check "units: no systemd" found SKIP units 'systemd does not run here'
+	mkdir -p "$host/run/systemd/system"
+	systemctl_says() {
+		printf '#!/bin/sh\nprintf "%s"\n' "$1" >"$host/bin/systemctl"
+		chmod 755 "$host/bin/systemctl"
+	}
+	systemctl_says 'LoadState=not-found\nUnitFileState=\nActiveState=inactive\n'
+	PATH=$host/bin:$PATH check "units: not installed" found WARN units 'systemctl daemon-reload'
+	systemctl_says 'LoadState=loaded\nUnitFileState=disabled\nActiveState=inactive\n'
+	PATH=$host/bin:$PATH check "units: not enabled" found WARN units 'systemctl enable --now collector_server'
+	systemctl_says 'LoadState=loaded\nUnitFileState=enabled\nActiveState=active\n'
+	PATH=$host/bin:$PATH check "units: all right" found OK units 'collector_server and rdma_monitor are enabled and active'
+	rm -r "$host"
 }
 
 run_programs() {

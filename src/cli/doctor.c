@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * doctor: one line for each thing that has to be right on a host before programs
- * are guarded, and what to do where it is not. A check is a row of the table at the
- * end; it may find that it has nothing to say, and none of them changes anything.
+ * are guarded, and how to put it right. A check is a row of doctor.def, and none of
+ * them changes anything. Those that look at the host as such are in doctor_host.c.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -21,41 +21,18 @@
 #include <unistd.h>
 
 #include "base/translation.h"
-#include "cli/collector.h"
+#include "cli/doctor.h"
 #include "cli/library.h"
 #include "output/form.h"
 #include "output/page.h"
 
 #define DEVICES "/sys/class/infiniband"
 #define NODES "/dev/infiniband"
-#define PRELOAD_FILE "/etc/ld.so.preload"
 
-enum { FINDING_TEXT = PATH_MAX + 512 };
-
-struct level {
-	const char *name;
-	const char *title;
-	const char *colour;
-};
-
-static const struct level fine = { "ok", "OK", COLOUR_GOOD };
-static const struct level doubtful = { "warn", "WARN", COLOUR_WARNING };
-static const struct level broken = { "fail", "FAIL", COLOUR_BAD };
-
-struct finding {
-	const char *check;
-	const struct level *level; /* NULL: nothing to say */
-	char text[FINDING_TEXT];
-	const char *hint;
-};
-
-/* What several checks want to know. */
-struct facts {
-	char path[PROTO_PATH]; /* of the collector's socket */
-	int answer;	       /* of the collector to a STATUS: 0 or -errno */
-	struct proto_status status;
-	char problem[PROBLEM_SIZE]; /* why it did not answer */
-};
+const struct level fine = { "ok", "OK", COLOUR_GOOD };
+const struct level doubtful = { "warn", "WARN", COLOUR_WARNING };
+const struct level broken = { "fail", "FAIL", COLOUR_BAD };
+const struct level untried = { "skip", "SKIP", NULL };
 
 static void level_show(const struct form *form, const void *field, struct cell *ret_cell)
 {
@@ -90,10 +67,7 @@ static const struct column finding_columns[] = {
 	COLUMNS_END,
 };
 
-static void finding_set(struct finding *finding, const struct level *level, const char *hint,
-		 const char *format, ...) __attribute__((format(printf, 4, 5)));
-
-static void finding_set(struct finding *finding, const struct level *level, const char *hint,
+void finding_set(struct finding *finding, const struct level *level, const char *hint,
 		 const char *format, ...)
 {
 	va_list arguments;
@@ -136,7 +110,7 @@ static void try_loading(const char *path, char ret_problem[PROBLEM_SIZE])
 			    WTERMSIG(status));
 }
 
-static void check_library(const struct facts *facts, struct finding *finding)
+void check_library(const struct facts *facts, struct finding *finding)
 {
 	char path[PATH_MAX], problem[PROBLEM_SIZE];
 
@@ -152,38 +126,6 @@ static void check_library(const struct facts *facts, struct finding *finding)
 		finding_set(finding, &fine, NULL, "%s can be loaded", path);
 }
 
-static bool file_names_library(const char *path)
-{
-	char line[PATH_MAX + 1];
-	FILE *file = fopen(path, "re");
-	bool found = false;
-
-	while (file && !found && fgets(line, sizeof(line), file))
-		found = strstr(line, LIBRARY_FILE);
-	if (file)
-		fclose(file);
-	return found;
-}
-
-static void check_preload(const struct facts *facts, struct finding *finding)
-{
-	/* gcc links that sanitizer so; clang's, and others, do not mind. */
-	static const char sanitized[] =
-		N_("programs built with gcc -fsanitize=address do not start unless libasan.so is "
-		   "named before it, or ASAN_OPTIONS has verify_asan_link_order=0");
-	const char *variable = getenv("LD_PRELOAD");
-
-	if (file_names_library(PRELOAD_FILE))
-		finding_set(finding, &fine, sanitized, "%s has the library for every program", PRELOAD_FILE);
-	else if (variable && strstr(variable, LIBRARY_FILE))
-		finding_set(finding, &fine, sanitized,
-		     "LD_PRELOAD has the library for programs started from here");
-	else
-		finding_set(finding, &doubtful,
-		     "only programs that are started by '" CLI_NAME " run' are guarded",
-		     "neither LD_PRELOAD nor %s names the library", PRELOAD_FILE);
-}
-
 /* ---- the collector */
 
 static bool nobody_there(const struct facts *facts)
@@ -191,21 +133,22 @@ static bool nobody_there(const struct facts *facts)
 	return facts->answer == -ENOENT || facts->answer == -ECONNREFUSED;
 }
 
-static void check_collector(const struct facts *facts, struct finding *finding)
+void check_collector(const struct facts *facts, struct finding *finding)
 {
 	if (!facts->answer)
 		finding_set(finding, &fine, NULL, "pid %d at %s, version %s", (int)facts->status.pid,
 		     facts->path, facts->status.version);
 	else if (nobody_there(facts))
 		finding_set(finding, &doubtful,
-		     "without one every user keeps books of their own, by the limits of the environment",
+		     "systemctl start collector_server; without one each user's processes are counted apart, "
+		     "by the limits of the environment",
 		     "%s", facts->problem);
 	else if (facts->answer != -EPROTO) /* of which check_protocol speaks */
 		finding_set(finding, &broken, "no process gets more than it has until this is put right",
 		     "%s", facts->problem);
 }
 
-static void check_socket(const struct facts *facts, struct finding *finding)
+void check_socket(const struct facts *facts, struct finding *finding)
 {
 	struct stat status;
 
@@ -226,7 +169,7 @@ static void check_socket(const struct facts *facts, struct finding *finding)
 		     (unsigned)status.st_uid, (unsigned)status.st_mode & 07777);
 }
 
-static void check_protocol(const struct facts *facts, struct finding *finding)
+void check_protocol(const struct facts *facts, struct finding *finding)
 {
 	if (facts->answer == -EPROTO)
 		finding_set(finding, &broken, "install command, library and collector of one version",
@@ -239,7 +182,7 @@ static void check_protocol(const struct facts *facts, struct finding *finding)
 		finding_set(finding, &fine, NULL, "both sides speak version %d", PROTO_VERSION);
 }
 
-static void check_policy(const struct facts *facts, struct finding *finding)
+void check_policy(const struct facts *facts, struct finding *finding)
 {
 	if (facts->answer)
 		return;
@@ -255,7 +198,7 @@ static void check_policy(const struct facts *facts, struct finding *finding)
 		finding_set(finding, &fine, NULL, "%s is in force", facts->status.policy);
 }
 
-static void check_monitor(const struct facts *facts, struct finding *finding)
+void check_monitor(const struct facts *facts, struct finding *finding)
 {
 	static const char unseen[] =
 		N_("programs without the library are not seen; start it with: rdma_monitor --keep");
@@ -302,7 +245,7 @@ static int guard_take(const void *row, void *closure)
 	return 0;
 }
 
-static void check_guard(const struct facts *facts, struct finding *finding)
+void check_guard(const struct facts *facts, struct finding *finding)
 {
 	static const struct proto_choose everything;
 	struct guarding guarding = { .weaker = 0 };
@@ -326,32 +269,34 @@ static void check_guard(const struct facts *facts, struct finding *finding)
 
 /* ---- the host */
 
-/* The names in a directory, with spaces between, and how many. */
-static int names_in(const char *path, char *ret_names, size_t size)
+static int name_is_shown(const struct dirent *entry)
 {
-	DIR *directory = opendir(path);
-	struct dirent *entry;
-	int count = 0;
-
-	*ret_names = '\0';
-	if (!directory)
-		return 0;
-	while ((entry = readdir(directory))) {
-		size_t used = strlen(ret_names);
-
-		if (entry->d_name[0] != '.')
-			snprintf(ret_names + used, size - used, "%s%s", count++ ? " " : "",
-				 entry->d_name);
-	}
-	closedir(directory);
-	return count;
+	return entry->d_name[0] != '.';
 }
 
-static void check_devices(const struct facts *facts, struct finding *finding)
+/* The names in a directory, sorted, with spaces between, and how many. */
+static int names_in(const char *path, char *ret_names, size_t size)
 {
-	char names[FINDING_TEXT / 2];
+	struct dirent **entries;
+	int count = scandir(path, &entries, name_is_shown, versionsort);
 
-	if (names_in(DEVICES, names, sizeof(names)) > 0)
+	*ret_names = '\0';
+	for (int i = 0; i < count; i++) {
+		size_t used = strlen(ret_names);
+
+		snprintf(ret_names + used, size - used, "%s%s", i ? " " : "", entries[i]->d_name);
+		free(entries[i]);
+	}
+	if (count >= 0)
+		free(entries);
+	return count < 0 ? 0 : count;
+}
+
+void check_devices(const struct facts *facts, struct finding *finding)
+{
+	char names[FINDING_TEXT / 2], path[PATH_MAX];
+
+	if (names_in(doctor_path(DEVICES, path), names, sizeof(names)) > 0)
 		finding_set(finding, &fine, NULL, "%s", names);
 	else
 		finding_set(finding, &doubtful,
@@ -359,28 +304,32 @@ static void check_devices(const struct facts *facts, struct finding *finding)
 		     "there is no RDMA device in %s", DEVICES);
 }
 
-static void check_nodes(const struct facts *facts, struct finding *finding)
+void check_nodes(const struct facts *facts, struct finding *finding)
 {
 	char names[FINDING_TEXT / 2], path[PATH_MAX], *rest = names, *name;
-	const struct level *missing = names_in(DEVICES, names, sizeof(names)) > 0 ? &broken :
-										    &doubtful;
-	int count = names_in(NODES, names, sizeof(names)), found = 0;
+	const struct level *missing =
+		names_in(doctor_path(DEVICES, path), names, sizeof(names)) > 0 ? &broken : &doubtful;
+	int count = names_in(doctor_path(NODES, path), names, sizeof(names)), found = 0, fd;
 
 	while (count > 0 && (name = strsep(&rest, " "))) {
 		if (strncmp(name, "uverbs", 6))
 			continue;
 		found++;
-		snprintf(path, sizeof(path), "%s/%s", NODES, name);
-		if (access(path, R_OK | W_OK)) {
-			finding_set(finding, &broken, "programs of this user cannot open the device",
-			     "%s: %s", path, strerror(errno));
+		snprintf(strchr(doctor_path(NODES, path), '\0'), NAME_SIZE, "/%s", name);
+		fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+		if (fd < 0) {
+			finding_set(finding, &broken,
+				    "programs of this user cannot use the device: chmod 0666 "
+				    "/dev/infiniband/uverbs*, as the rules of rdma-core do",
+				    "%s: %s", path, strerror(errno));
 			return;
 		}
+		close(fd);
 	}
 	if (found)
-		finding_set(finding, &fine, NULL, "%d in %s, and this user may open them", found, NODES);
+		finding_set(finding, &fine, NULL, "%d in %s, and this user could open them", found, NODES);
 	else
-		finding_set(finding, missing, "load ib_uverbs, and pass the directory to containers",
+		finding_set(finding, missing, "modprobe ib_uverbs; a container needs the directory (--device /dev/infiniband)",
 		     "there is no uverbs node in %s", NODES);
 }
 
@@ -393,7 +342,7 @@ static bool may_lock_memory(void)
 	       data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective & CAP_TO_MASK(CAP_IPC_LOCK);
 }
 
-static void check_memlock(const struct facts *facts, struct finding *finding)
+void check_memlock(const struct facts *facts, struct finding *finding)
 {
 	struct rlimit limit;
 	char text[BYTES_TEXT];
@@ -404,13 +353,14 @@ static void check_memlock(const struct facts *facts, struct finding *finding)
 		finding_set(finding, &fine, NULL, "locked memory is not limited");
 	else
 		finding_set(finding, &doubtful,
-		     "beyond it memory regions fail with ENOMEM, which is not our refusal; see ulimit -l",
+		     "beyond it memory regions fail with ENOMEM, which is not a refusal of ours: ulimit -l "
+		     "unlimited, or LimitMEMLOCK=infinity in the unit of a service",
 		     "locked memory is limited to %s",
 		     bytes_text(limit.rlim_cur, text));
 }
 
 /* The file in which processes keep books without a collector; see librdma_intercept(7). */
-static void check_memory(const struct facts *facts, struct finding *finding)
+void check_memory(const struct facts *facts, struct finding *finding)
 {
 	const char *name = getenv("RDMA_INTERCEPT_SHM_NAME");
 	const char *mode = getenv("RDMA_INTERCEPT_SHM_MODE");
@@ -422,7 +372,8 @@ static void check_memory(const struct facts *facts, struct finding *finding)
 		snprintf(strchr(own, '\0'), 16, ".%u", (unsigned)geteuid());
 	snprintf(path, sizeof(path), "/dev/shm/%s", name && *name ? name : own);
 	if (lstat(path, &status))
-		finding_set(finding, &fine, NULL, "%s is not there yet", path);
+		finding_set(finding, &untried, NULL, "%s does not exist yet: the first process makes it",
+			    path);
 	else if (!S_ISREG(status.st_mode))
 		finding_set(finding, &broken, "remove it", "%s is not a regular file", path);
 	else if (status.st_uid != geteuid() && !shared)
@@ -440,18 +391,9 @@ static const struct {
 	const char *name;
 	void (*check)(const struct facts *facts, struct finding *finding);
 } checks[] = {
-	{ "library", check_library },
-	{ "preload", check_preload },
-	{ "collector", check_collector },
-	{ "socket", check_socket },
-	{ "protocol", check_protocol },
-	{ "policy", check_policy },
-	{ "monitor", check_monitor },
-	{ "guard", check_guard },
-	{ "devices", check_devices },
-	{ "nodes", check_nodes },
-	{ "memlock", check_memlock },
-	{ "shared memory", check_memory },
+#define DOCTOR(name, function) { name, check_##function },
+#include "cli/doctor.def"
+#undef DOCTOR
 };
 
 int command_doctor(const struct cli *cli)
@@ -480,7 +422,11 @@ int command_doctor(const struct cli *cli)
 		if (finding->level == &broken)
 			result = CLI_WRONG;
 		if (!finding->level)
-			findings.count--;
+			finding_set(finding, &untried, NULL,
+				    facts.answer ? N_("no collector answers") :
+						   N_("nothing to check on this host"));
+		if (finding->command[0])
+			finding->hint = finding->command;
 	}
 	cli_page_begin(&page, cli);
 	page_table(&page, "checks", finding_columns, &findings);
