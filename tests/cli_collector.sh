@@ -16,6 +16,30 @@ status_and_show() {
 	check "status: another" grep -qE '^theirs +warn +0 ' "$work/out"
 	check "status: bytes for people" says out '0/1.5G'
 	check "status: no colours in a file" not grep -q $'\e' "$work/out"
+	check "status: a device" grep -qE "^$device +0/50" "$work/out"
+	check "status: what is not seen, and the way out" grep -qE '^coverage +0 processes registered; .*systemctl start rdma_monitor$' "$work/out"
+	check "status: no ports here" not grep -q '^DEVICE +PORT' "$work/out"
+	for port in mlx5_10/ports/1 mlx5_9/ports/2 mlx5_9/ports/1; do
+		mkdir -p "$RDMA_COLLECTOR_DEVICES/$port"
+		echo '4: ACTIVE' >"$RDMA_COLLECTOR_DEVICES/$port/state"
+		echo Ethernet >"$RDMA_COLLECTOR_DEVICES/$port/link_layer"
+		echo '100 Gb/sec (4X EDR)' >"$RDMA_COLLECTOR_DEVICES/$port/rate"
+	done
+	echo '1: DOWN' >"$RDMA_COLLECTOR_DEVICES/mlx5_9/ports/2/state"
+	check "status: with ports" exits 0 status
+	grep -A3 '^DEVICE +PORT\|^DEVICE .*STATE' "$work/out" | tr -s ' ' >"$work/ports"
+	check "status: sorted, with their states" same "$(tail -3 "$work/ports")" "$(printf '%s\n' \
+		'mlx5_9 1 ACTIVE Ethernet 100 Gb/sec (4X EDR)' 'mlx5_9 2 DOWN Ethernet 100 Gb/sec (4X EDR)' \
+		'mlx5_10 1 ACTIVE Ethernet 100 Gb/sec (4X EDR)')"
+	check "status: ports as JSON" answers status
+	check "status: a port" says out '{"device":"mlx5_9","port":2,"state":"DOWN","link_layer":"Ethernet","rate":"100 Gb/sec (4X EDR)"}'
+	rm -r "${RDMA_COLLECTOR_DEVICES:?}"/*
+	"$command" limit set host device.mlx5_10.qp=3 device.mlx5_9.qp=4 >/dev/null
+	check "show device: sorted" exits 0 show device
+	check "show device: by number" same "$(sed -n 's/^\(mlx5_[0-9]*\) .*/\1/p' "$work/out" | tr '\n' ' ')" 'mlx5_9 mlx5_10 '
+	"$command" limit unset host device.mlx5_10.qp device.mlx5_9.qp >/dev/null
+	check "show process: none" exits 0 show process
+	check "show process: and why" says out "no process is registered: a process registers when it first uses RDMA"
 	check "status as JSON" answers status
 	check "status: exact bytes" says out '"limit":1610612736'
 	check "status: no limit" says out '"limit":null'
@@ -174,6 +198,8 @@ reloading() {
 	check "reload: as JSON" answers reload
 	echo 'nonsense' >>"$policy"
 	check "reload: a bad file" complains 1 "$policy:" reload
+	check "advise: how to put it right" exits 0 advise
+	check "advise: check and reload" says out "rdma_intercept check $policy && rdma_intercept reload"
 	check "status: says why" exits 0 status
 	check "status: by file and line" grep -qE "^problem +$policy:[0-9]+: " "$work/out"
 	check "status: a problem as JSON" answers status
@@ -183,6 +209,9 @@ reloading() {
 	check "reload: put right" exits 0 reload
 	printf '[host]\n' >"$policy"
 	check "reload: an incomplete file" complains 1 'reload --replace' reload
+	check "advise: an incomplete file" exits 0 advise
+	check "advise: only one command helps" grep -qE '^ +rdma_intercept reload --replace$' "$work/out"
+	check "advise: with the whole reason" says out "accept it with 'rdma_intercept reload --replace'"
 	printf '[host]' >"$policy"
 	check "check: a file that is cut" exits 1 check "$policy"
 	check "check: says where" says out "$policy:1: error: the last line has no newline at its end: the file may be cut"

@@ -8,7 +8,7 @@
 
 #include "advice/observation.h"
 
-enum { ADVICE_TEXT = 512, ADVICE_COMMAND = 384, ADVICE_MOST = 10 };
+enum { ADVICE_TEXT = 1024, ADVICE_COMMAND = 384, ADVICE_MOST = 10 };
 
 struct advice {
 	const char *rule;

@@ -44,6 +44,9 @@ static uint64_t with_reserve(uint64_t amount)
 void advise_policy_not_loaded(const struct observation *observation, struct list *advice)
 {
 	const struct proto_status *status = &observation->status;
+	/* What the files lack is accepted only if somebody says so. The collector speaks English. */
+	bool replaces = strstr(status->problem, "reload --replace") ||
+			strstr(status->problem, "No such file or directory");
 	struct advice *one;
 
 	if (!*status->problem)
@@ -51,8 +54,11 @@ void advise_policy_not_loaded(const struct observation *observation, struct list
 	one = rule_add(advice, "", 0);
 	rule_say(one, "the last reload of the policy failed, and the one before is in force: %s",
 		 status->problem);
-	rule_command(one, "rdma_intercept check %s && rdma_intercept reload",
-		     rule_quoted(status->policy));
+	if (replaces)
+		rule_command(one, "rdma_intercept reload --replace");
+	else
+		rule_command(one, "rdma_intercept check %s && rdma_intercept reload",
+			     rule_quoted(status->policy));
 }
 
 void advise_guard_not_armed(const struct observation *observation, struct list *advice)

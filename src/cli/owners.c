@@ -31,6 +31,7 @@ int owners_ask(const struct cli *cli, enum message type, const struct proto_choo
 	owners_clear(ret_owners);
 	result = collector_rows(cli, type, choose ? choose : &everything, owners_take, ret_owners);
 	owners_name_users(ret_owners);
+	owners_sort(ret_owners);
 	return result;
 }
 
@@ -45,5 +46,6 @@ int owners_ask_anywhere(const struct cli *cli, enum message type,
 	owners_clear(ret_owners);
 	result = embedded_rows(cli, choose ? choose : &everything, owners_take, ret_owners);
 	owners_name_users(ret_owners);
+	owners_sort(ret_owners);
 	return result;
 }

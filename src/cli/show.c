@@ -20,6 +20,7 @@ struct view {
 	enum proto_scope scope;
 	enum message type;
 	const char *one, *many; /* keys of the document; the first is also a word for people */
+	const char *empty; /* why there may be none */
 	const struct column *columns;
 	int (*ask)(const struct cli *cli, enum message type, const struct proto_choose *choose,
 		   struct owners *ret_owners);
@@ -39,6 +40,9 @@ static const struct view processes = {
 	.type = MESSAGE_GET_PROC_STATS,
 	.one = N_("process"),
 	.many = "processes",
+	.empty = N_("no process is registered: a process registers when it first uses RDMA, if the "
+		    "library is loaded in it ('rdma_intercept run', or LD_PRELOAD); 'rdma_intercept "
+		    "doctor' looks for what is missing"),
 	.columns = process_columns,
 	.ask = owners_ask_anywhere,
 };
@@ -59,6 +63,17 @@ static int name_operand(const struct cli *cli, const char *what, char ret_name[N
 	return CLI_OK;
 }
 
+static const char no_devices[] =
+	N_("no device is known yet: a device is known when a registered process uses it, or the policy "
+	   "has a limit for it; 'rdma_intercept doctor' lists the devices of the host");
+
+/* For people only: in JSON the list is empty. */
+static void empty_show(struct page *page, const struct list *list, const char *why)
+{
+	if (!list->count && why && !page->document)
+		page_sentence(page, NULL, "%s", _(why));
+}
+
 static int show_all(const struct cli *cli, const struct view *view)
 {
 	struct owners owners;
@@ -68,6 +83,7 @@ static int show_all(const struct cli *cli, const struct view *view)
 	if (!result) {
 		cli_page_begin(&page, cli);
 		owners_show(&page, view->many, view->columns, &owners.in_total[view->scope]);
+		empty_show(&page, &owners.in_total[view->scope], view->empty);
 		result = page_end(&page);
 	}
 	owners_free(&owners);
@@ -152,6 +168,7 @@ static int show_devices(const struct cli *cli)
 	if (!result) {
 		cli_page_begin(&page, cli);
 		owners_show(&page, "devices", device_columns, &owners.on_devices[ROW_HOST]);
+		empty_show(&page, &owners.on_devices[ROW_HOST], no_devices);
 		result = page_end(&page);
 	}
 	owners_free(&owners);

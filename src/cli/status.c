@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* status: the collector, how the kernel is watched, and what each tenant uses of what it may. */
+/*
+ * status: the collector, how the kernel is watched, what each tenant uses of what it may, and the
+ * devices and ports of the host.
+ */
 #include <string.h>
 
 #include "cli/collector.h"
 #include "cli/embedded.h"
 #include "cli/owners.h"
 #include "cli/paces.h"
+#include "cli/ports.h"
 #include "cli/rates.h"
 #include "cli/rules.h"
 #include "view/status.h"
@@ -72,6 +76,8 @@ int command_status(const struct cli *cli)
 		owners_show(&page, NULL, host_columns, host);
 		if (host->count)
 			page_json(&page, "host", table_json_record(host_columns, host->row));
+		owners_show(&page, "devices", device_columns, &owners.on_devices[ROW_HOST]);
+		ports_show(&page);
 		owners_show_shares(&page, &owners);
 		result = rules_show(cli, &page);
 		if (!result)

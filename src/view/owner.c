@@ -358,6 +358,27 @@ int owners_take(const void *row, void *closure)
 	return 0;
 }
 
+static int place_compare(const void *left, const void *right)
+{
+	const struct proto_row *a = &((const struct owner *)left)->row;
+	const struct proto_row *b = &((const struct owner *)right)->row;
+	int order = strverscmp(a->device, b->device);
+
+	if (!order)
+		order = strcmp(a->tenant, b->tenant);
+	return order ? order : (a->pid > b->pid) - (a->pid < b->pid);
+}
+
+void owners_sort(struct owners *owners)
+{
+	for (int scope = 0; scope < OWNER_SCOPES; scope++) {
+		const struct list *list = &owners->on_devices[scope];
+
+		if (list->count)
+			qsort(list->row, list->count, list->size, place_compare);
+	}
+}
+
 void owners_clear(struct owners *owners)
 {
 	for (int scope = 0; scope < OWNER_SCOPES; scope++)

@@ -57,6 +57,8 @@ struct owners {
 void owners_clear(struct owners *owners);
 /* A proto_row_function: one row of GET_STATS or GET_PROC_STATS into struct owners. */
 int owners_take(const void *row, void *owners);
+/* What is on devices by their names, mlx5_9 before mlx5_10. */
+void owners_sort(struct owners *owners);
 void owners_free(struct owners *owners);
 
 /* Whether there is something to say of a kind: it is held, was refused, or has a limit. */

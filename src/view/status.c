@@ -72,6 +72,24 @@ static void monitor_show(const struct form *form, const void *field, struct cell
 	cell_print(ret_cell, any ? COLOUR_BAD : NULL, "%s", text);
 }
 
+/* What processes are in the books, of those that use RDMA. */
+static void coverage_show(const struct form *form, const void *field, struct cell *ret_cell)
+{
+	const struct proto_status *status = field;
+
+	if (!strcmp(status->monitor, "none"))
+		cell_print(ret_cell, COLOUR_WARNING,
+			   _("%u processes registered; others are not seen without rdma_monitor: "
+			     "systemctl start rdma_monitor"),
+			   status->processes);
+	else
+		cell_print(ret_cell, status->uncovered ? COLOUR_BAD : NULL,
+			   _("%u processes covered, %u uncovered"), status->processes,
+			   status->uncovered);
+}
+
+static const struct form form_coverage = { .show = coverage_show };
+
 static json_t *monitor_json(const struct form *form, const void *field)
 {
 	return table_json_record(monitor_columns, field);
@@ -92,6 +110,7 @@ const struct column collector_columns[] = {
 	COLUMN(struct collector_view, status.tenants, "tenants", NULL, form_number),
 	COLUMN(struct collector_view, status.leases, "leases", "leases", form_number),
 	COLUMN(struct collector_view, status, "monitor", "monitor", form_monitor),
+	COLUMN(struct collector_view, status, NULL, "coverage", form_coverage),
 	COLUMNS_END,
 };
 

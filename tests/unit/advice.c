@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "advice/advice.h"
+#include "advice/rules.h"
 #include "harness.h"
 #include "terms/fair.h"
 
@@ -161,6 +162,33 @@ TRIAL(connections_fail, s->counters.tallies.cm_event[8] = 21,
 TRIAL(no_monitor, strcpy(s->observation.status.monitor, "none"), strcpy(s->observation.status.monitor, "kprobe"))
 
 #define ROW(name, figure) { #name, figure, name##_triggers, name##_almost }
+/* A policy that lacks something is accepted by --replace only. */
+static void policy_replaced(void)
+{
+	static const struct {
+		const char *problem, *command;
+	} rows[] = {
+		{ "/etc/p:3: x", "rdma_intercept check /etc/p && rdma_intercept reload" },
+		{ "/etc/p: [tenant a] is missing: complete it, or accept it with 'rdma_intercept "
+		  "reload --replace'", "rdma_intercept reload --replace" },
+		{ "/etc/p: No such file or directory", "rdma_intercept reload --replace" },
+	};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct list advice = { .size = sizeof(struct advice) };
+		struct observation observation = { .rows = { .size = sizeof(struct proto_row) } };
+
+		strcpy(observation.status.problem, rows[i].problem);
+		strcpy(observation.status.policy, "/etc/p");
+		advise_policy_not_loaded(&observation, &advice);
+		CHECK(advice.count == 1 &&
+			      !strcmp(((struct advice *)advice.row)->command, rows[i].command),
+		      "%s", rows[i].problem);
+		CHECK(strstr(((struct advice *)advice.row)->text, rows[i].problem));
+		free(advice.row);
+	}
+}
+
 static const struct trial trials[] = {
 	ROW(policy_not_loaded, "/etc/p:3: x"),
 	ROW(guard_not_armed, "no BPF LSM"),
@@ -300,6 +328,7 @@ static void driver(void)
 {
 	RUN(quiet);
 	RUN(each_rule);
+	RUN(policy_replaced);
 	RUN(of_a_tenant);
 	RUN(names_and_numbers);
 }
