@@ -70,6 +70,39 @@ tell owner +1
 check "and reads on" eventually bash -c "[ \$(grep -c '\"pid\":${process[owner]},.*\"kind\":\"qp\"' '$scratch/events.out') -eq 2 ]"
 kill "${process[events]}"
 check "it ends well" end events
+
+echo "-- a reader that wants the events of one process"
+begin chosen "$monitor" --events -j --pid "${process[owner]}" --device rxe0 --kind qp --kind cq
+sleep 3 # it says nothing when it begins to read
+begin more "$BUILD_DIRECTORY/lab/objects" hold 300
+says more holding
+killed more
+tell owner +1
+says owner 'ok 3'
+check "the wanted event arrives" eventually grep -q '"event":"made","pid":'"${process[owner]}"',.*"kind":"qp"' "$scratch/chosen.out"
+# The program prints all that is in the ring, so the kernel has left out the others.
+check "and no other" test "$(grep -c '"pid"' "$scratch/chosen.out")" -eq 1
+check "its time is RFC 3339" grep -qE '^\{"time":"20[0-9-]{8}T[0-9:]{8}\.[0-9]{9}Z",' "$scratch/chosen.out"
+kill "${process[chosen]}"
+check "it ends well, too" end chosen
+begin chosen "$monitor" --events -j --cgroup /no-such
+check "a cgroup that does not exist is named" eventually grep -q '^rdma_monitor: --cgroup: .*/no-such: No such file' "$scratch/chosen.out"
+end chosen || true
+begin chosen "$monitor" --events -j --device rxe7
+sleep 3
+tell owner +1
+says owner 'ok 4'
+sleep 1
+check "nothing happens on another device" test ! -s "$scratch/chosen.out"
+kill "${process[chosen]}"
+end chosen || true
+for arguments in "--pid ${process[owner]}" '--kind qp --device rxe0' '--kind cm_id' '--device rxe7'; do
+	read -ra words <<<"$arguments"
+	count=0
+	case $arguments in --pid* | *rxe0) count=4 ;; esac
+	check "objects $arguments" test "$("$monitor" --objects -j "${words[@]}" | grep -c "\"pid\":${process[owner]},.*\"kind\":\"qp\"")" -eq "$count"
+done
+check "the table fits 80 columns" test -z "$("$monitor" --once | grep -E '.{81}')"
 killed many
 end owner
 

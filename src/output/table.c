@@ -106,6 +106,81 @@ static size_t grid_measure(struct grid *grid)
 	return total;
 }
 
+/* How much less a column needs if its texts are cut. */
+static unsigned grid_slack(const struct grid *grid, size_t i)
+{
+	const struct column *column = list_at(&grid->columns, i);
+	unsigned least = form_width(_(column->title));
+
+	if (!column->shrinks || !grid->widths[i])
+		return 0;
+	least = column->shrinks > least ? column->shrinks : least;
+	return grid->widths[i] > least ? grid->widths[i] - least : 0;
+}
+
+/* The column that can be left out first; the number of columns if none can. */
+static size_t grid_dispensable(const struct grid *grid)
+{
+	size_t found = grid->columns.count;
+	unsigned rank = 0;
+
+	for (size_t i = 0; i < grid->columns.count; i++) {
+		const struct column *column = list_at(&grid->columns, i);
+
+		if (grid->widths[i] && column->rank > rank) {
+			rank = column->rank;
+			found = i;
+		}
+	}
+	return found;
+}
+
+/* The last characters of a text, with dots before them. */
+static void cell_cut(struct cell *cell, unsigned width)
+{
+	const char *rest = cell->text;
+	unsigned left = cell->width;
+	char *text;
+
+	while (left + 2 > width && *rest) {
+		do
+			rest++;
+		while ((*rest & 0xc0) == 0x80); /* inside of a character */
+		left = form_width(rest);
+	}
+	if (asprintf(&text, "..%s", rest) < 0)
+		memory_need(NULL);
+	free(cell->text);
+	cell->text = text;
+	cell->width = left + 2;
+}
+
+/* Makes a table that needs so much fit into the width; whether it does. */
+static bool grid_fit(struct grid *grid, size_t needed, unsigned width)
+{
+	size_t count = grid->columns.count, slack = 0, drop;
+
+	for (size_t i = 0; i < count; i++)
+		slack += grid_slack(grid, i);
+	while (needed - slack > width && (drop = grid_dispensable(grid)) < count) {
+		needed -= grid->widths[drop] + GAP;
+		grid->widths[drop] = 0;
+	}
+	if (needed - slack > width)
+		return false;
+	for (size_t i = 0; i < count && needed > width; i++) {
+		size_t cut = grid_slack(grid, i);
+
+		cut = cut < needed - width ? cut : needed - width;
+		grid->widths[i] -= (unsigned)cut;
+		needed -= cut;
+		for (size_t row = 0; row < grid->rows && cut; row++)
+			if (grid->cells[row * count + i].width > grid->widths[i])
+				cell_cut(&grid->cells[row * count + i], grid->widths[i]);
+	}
+	return true;
+}
+
 static void print_cell(const struct screen *screen, const struct cell *cell)
 {
 	bool colour = screen->colour && cell->colour;
@@ -183,7 +258,8 @@ void table_print(const struct screen *screen, const struct column *columns, cons
 {
 	struct grid grid = grid_make(columns, rows->row, rows->count, rows->size);
 	size_t needed = grid_measure(&grid);
-	bool fits = !screen->width || needed <= screen->width;
+	bool fits = !screen->width || needed <= screen->width ||
+		    grid_fit(&grid, needed, screen->width);
 
 	if (fits)
 		print_titles(screen, &grid);

@@ -21,6 +21,9 @@ struct column {
 	size_t offset;	/* of the field in the row */
 	unsigned least; /* width, for tables whose rows are not known beforehand */
 	bool flows;	/* long text at the end of a line, which may run over its end */
+	/* Where a table does not fit: */
+	unsigned shrinks; /* texts may be cut at their beginning to this width; 0: they may not */
+	unsigned rank;	  /* the column with the highest rank is left out first; 0: it stays */
 };
 
 /* COLUMN(struct, field, key, title, form, further members); arrays end with COLUMNS_END. */
@@ -47,8 +50,9 @@ struct screen {
 	unsigned width; /* 0: as wide as need be */
 };
 
-/* Columns without a text in any row are left out. Where the others do not fit, each row
- * becomes a list of its fields. */
+/* Columns without a text in any row are left out. Where the others do not fit, texts that may be
+ * are cut, then columns with a rank are left out; and if that is not enough, each row becomes a list
+ * of its fields. */
 void table_print(const struct screen *screen, const struct column *columns,
 		 const struct list *rows);
 

@@ -4,6 +4,7 @@
  * print with; cli.sh and print.c hold the programs against the same rule.
  */
 #include <locale.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,9 +141,57 @@ static void titles(void)
 	CHECK(!strcmp(translated("name"), "name"));
 }
 
+/* A table that does not fit: texts are cut, then columns are left out, then it is a list. */
+struct narrow_row {
+	char name[40], path[40];
+	uint64_t count;
+};
+
+static const char *narrow(unsigned width)
+{
+	static const struct column narrow_columns[] = {
+		COLUMN(struct narrow_row, name, NULL, "name", form_text),
+		COLUMN(struct narrow_row, path, NULL, "path", form_text, .shrinks = 8),
+		COLUMN(struct narrow_row, count, NULL, "count", form_count, .rank = 1),
+		COLUMNS_END,
+	};
+	struct narrow_row row = { "ab", "/one/two/three/gr\xc3\xb6\xc3\x9f" "e", 7 };
+	const struct list rows = { &row, 1, sizeof(row) };
+	static char text[512];
+	FILE *kept = stdout;
+
+	memset(text, 0, sizeof(text));
+	stdout = fmemopen(text, sizeof(text) - 1, "w");
+	table_print(&(struct screen){ .width = width }, narrow_columns, &rows);
+	fclose(stdout);
+	stdout = kept;
+	return text;
+}
+
+static void narrow_tables(void)
+{
+	static const struct {
+		unsigned width;
+		const char *text;
+	} cases[] = {
+		{ 0, "NAME  PATH                  COUNT\nab    /one/two/three/gr\xc3\xb6\xc3\x9f" "e      7\n" },
+		{ 33, "NAME  PATH                  COUNT\nab    /one/two/three/gr\xc3\xb6\xc3\x9f" "e      7\n" },
+		{ 25, "NAME  PATH          COUNT\nab    ..hree/gr\xc3\xb6\xc3\x9f" "e      7\n" },
+		{ 21, "NAME  PATH      COUNT\nab    ../gr\xc3\xb6\xc3\x9f" "e      7\n" },
+		{ 20, "NAME  PATH\nab    ../three/gr\xc3\xb6\xc3\x9f" "e\n" },
+		{ 5, "name   ab\npath   /one/two/three/gr\xc3\xb6\xc3\x9f" "e\ncount  7\n" },
+	};
+
+	setlocale(LC_CTYPE, "C.UTF-8");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		CHECK(!strcmp(narrow(cases[i].width), cases[i].text), "width %u:\n%s", cases[i].width,
+		      narrow(cases[i].width));
+}
+
 static void driver(void)
 {
 	RUN(rules);
+	RUN(narrow_tables);
 	RUN(bytes);
 	RUN(titles);
 }

@@ -32,6 +32,27 @@ static __always_inline void object_tally(__u64 side[MONITOR_COUNTERS],
 	}
 }
 
+/* Rows have zeroes after the name of the device, and so has the filter: words are compared. */
+static __always_inline bool event_is_wanted(const struct monitor_filter *wanted,
+					    const struct monitor_row *row,
+					    const struct monitor_object *object)
+{
+	const __u64 *name = (const __u64 *)wanted->device_name;
+	const __u64 *device = (const __u64 *)row->device_name;
+
+	if ((wanted->pid && wanted->pid != row->pid) ||
+	    (wanted->cgroup && wanted->cgroup != row->cgroup) ||
+	    (wanted->counters && !(wanted->counters >> (object->counter & 63) & 1)))
+		return false;
+	if (!name[0])
+		return true;
+#pragma unroll
+	for (int i = 0; i < NAME_SIZE / 8; i++)
+		if (name[i] != device[i])
+			return false;
+	return true;
+}
+
 static __always_inline void event_send(enum monitor_event_type type, const struct monitor_row *row,
 				       const struct monitor_object *object)
 {
@@ -39,6 +60,9 @@ static __always_inline void event_send(enum monitor_event_type type, const struc
 	struct monitor_event *event;
 
 	if (!now || !now->events_until || now->events_until < bpf_ktime_get_boot_ns())
+		return;
+	/* Before there is room taken: what nobody wants must not push out what somebody does. */
+	if (now->events_wanted.is_set && !event_is_wanted(&now->events_wanted, row, object))
 		return;
 	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 	if (!event) {

@@ -91,7 +91,7 @@ static __always_inline __u32 row_take(const struct maker *maker)
 	row->exited = 0;
 	row->uid = BPF_CORE_READ(leader, cred, uid.val);
 	row->device = maker->device_index;
-	row->device_name[0] = '\0';
+	__builtin_memset(row->device_name, 0, sizeof(row->device_name));
 	if (device)
 		bpf_core_read_str(row->device_name, sizeof(row->device_name), &device->name);
 	bpf_core_read_str(row->command, sizeof(row->command), &leader->comm);

@@ -20,7 +20,7 @@
 #define MONITOR_MAGIC 0x726f74696e6f6d72ull	  /* "rmonitor" */
 
 enum {
-	MONITOR_VERSION = 2,
+	MONITOR_VERSION = 3,
 	MONITOR_ROWS = 8192,
 	MONITOR_COMMAND = 16,
 };
@@ -66,6 +66,15 @@ enum monitor_hook {
 /* How the kernel is watched, best first. */
 enum monitor_mode { MONITOR_NONE, MONITOR_FENTRY, MONITOR_KPROBE, MONITOR_NETLINK };
 
+/* Which rows, objects or events are wanted: those that fit every field. */
+struct monitor_filter {
+	__u32 is_set;	/* 0: all, the other fields do not count */
+	__u32 pid;	/* 0: of any process */
+	__u64 cgroup;	/* its inode; 0: of any */
+	__u64 counters; /* bit c: counter c; 0: all */
+	char device_name[NAME_SIZE]; /* "": any; zeroes follow the name */
+};
+
 struct monitor_head {
 	/* Written once, by the loader. */
 	__u64 magic;
@@ -86,6 +95,7 @@ struct monitor_head {
 	__u64 uverbs_fops[2], ucm_fops; /* addresses, by which the files are known */
 	/* Written by whoever reads the ring: events are wanted until then, CLOCK_BOOTTIME. */
 	__u64 events_until;
+	struct monitor_filter events_wanted; /* other events are not put into the ring */
 	/* Written in the kernel. */
 	__u64 lost_objects;    /* no room in the table of objects: these are not counted */
 	__u64 lost_rows;       /* counted in the first row */
@@ -133,7 +143,11 @@ struct monitor_event {
 _Static_assert(sizeof(struct monitor_row) ==
 		       56 + NAME_SIZE + MONITOR_COMMAND + 16 * MONITOR_COUNTERS,
 	       "row");
-_Static_assert(sizeof(struct monitor_head) == 168 + 8 * MONITOR_HOOKS, "head");
+_Static_assert(sizeof(struct monitor_filter) == 24 + NAME_SIZE && NAME_SIZE % 8 == 0, "filter");
+_Static_assert(MONITOR_COUNTERS <= 64, "each counter has a bit");
+_Static_assert(sizeof(struct monitor_head) ==
+		       168 + 8 * MONITOR_HOOKS + sizeof(struct monitor_filter),
+	       "head");
 _Static_assert(sizeof(struct monitor_object) == 56, "object");
 _Static_assert(sizeof(struct monitor_event) == 72 + NAME_SIZE + MONITOR_COMMAND, "event");
 

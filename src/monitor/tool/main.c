@@ -41,12 +41,14 @@ struct options {
 	bool json;
 	enum view_by by;
 	double interval;
+	struct monitor_filter filter;
 	struct loader_options load;
 };
 
 static const char usage[] =
 	"usage: rdma_monitor [--once | --keep | --events | --objects | --unload]\n"
 	"                    [-j] [--by process|cgroup|device] [--interval SECONDS]\n"
+	"                    [--pid PID] [--device NAME] [--cgroup PATH] [--kind NAME]...\n"
 	"                    [--hooks auto|fentry|kprobe|netlink] [--btf FILE]\n"
 	"Shows what every process holds of RDMA, as the kernel knows it; see rdma_monitor(8).\n";
 
@@ -125,6 +127,10 @@ static int monitor_options_parse(int argc, char **argv, struct options *options)
 		{ "json", no_argument, NULL, 'j' },
 		{ "by", required_argument, NULL, 'b' },
 		{ "interval", required_argument, NULL, 'i' },
+		{ "pid", required_argument, NULL, 'P' },
+		{ "device", required_argument, NULL, 'D' },
+		{ "cgroup", required_argument, NULL, 'C' },
+		{ "kind", required_argument, NULL, 'K' },
 		{ "hooks", required_argument, NULL, 'H' },
 		{ "btf", required_argument, NULL, 'B' },
 		{ "tables", required_argument, NULL, 'T' }, /* for tests: small ones */
@@ -141,8 +147,18 @@ static int monitor_options_parse(int argc, char **argv, struct options *options)
 		{ '1', JOB_ONCE },    { 'k', JOB_KEEP },   { 'e', JOB_EVENTS },
 		{ 'o', JOB_OBJECTS }, { 'u', JOB_UNLOAD },
 	};
+	static const struct {
+		int option;
+		int (*set)(struct monitor_filter *filter, const char *value,
+			   char problem[PROBLEM_SIZE]);
+	} filters[] = {
+		{ 'P', filter_set_pid },
+		{ 'D', filter_set_device },
+		{ 'C', filter_set_cgroup },
+		{ 'K', filter_set_kind },
+	};
+	char problem[PROBLEM_SIZE], *end;
 	int option, value;
-	char *end;
 
 	*options = (struct options){ .interval = 1 };
 	while ((option = getopt_long(argc, argv, "jhV", longs, NULL)) != -1)
@@ -161,6 +177,15 @@ static int monitor_options_parse(int argc, char **argv, struct options *options)
 			if (*end || end == optarg || !(options->interval >= 0.1) ||
 			    !(options->interval <= 86400))
 				return option_wrong("interval", optarg);
+			break;
+		case 'P':
+		case 'D':
+		case 'C':
+		case 'K':
+			for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++)
+				if (filters[i].option == option &&
+				    filters[i].set(&options->filter, optarg, problem) < 0)
+					return usage_fail("%s", problem);
 			break;
 		case 'H':
 			value = option_choose(modes, sizeof(modes) / sizeof(modes[0]), optarg);
@@ -266,7 +291,7 @@ static int job_show(const struct options *options, struct watch *watch,
 		    const struct monitor_reader *reader, char problem[PROBLEM_SIZE])
 {
 	bool screen = options->job == JOB_SHOW && isatty(STDOUT_FILENO) && !options->json;
-	struct view *view = view_new(options->by);
+	struct view *view = view_new(options->by, &options->filter);
 	double next = boot_seconds();
 	int result = view ? 0 : -ENOMEM;
 
@@ -314,7 +339,9 @@ static int job_objects(const struct options *options, const struct monitor_reade
 	while (!stopped && !bpf_map_get_next_key(fd, before, &address)) {
 		/* It may be gone by now, or not be made yet. */
 		if (!bpf_map_lookup_elem(fd, &address, &object) && object.row < MONITOR_ROWS &&
-		    object.counter < MONITOR_COUNTERS)
+		    object.counter < MONITOR_COUNTERS &&
+		    filter_takes_counter(&options->filter, object.counter) &&
+		    filter_takes_owner(&options->filter, &reader->rows[object.row]))
 			print_object(&object, &reader->rows[object.row], options->json);
 		last = address;
 		before = &last;
@@ -357,6 +384,9 @@ static int job_events(const struct options *options, struct watch *watch,
 					     strerror(errno));
 			goto out;
 		}
+		/* The kernel leaves out what is not wanted. There is one ring: of several readers the
+		 * last one decides. */
+		head->events_wanted = options->filter;
 		ring_buffer__consume(old); /* what somebody else did not read */
 		dropped = head->dropped;
 	}

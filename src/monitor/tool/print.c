@@ -7,9 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cgroup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/proc.h"
 #include "monitor/kernel/uverbs.h"
@@ -17,6 +20,7 @@
 #include "output/memory.h"
 #include "output/page.h"
 
+enum { PRINT_WIDTH = 80 }; /* of a table that is not for a terminal */
 
 static const struct screen print_screen; /* without colours, as wide as need be */
 
@@ -109,16 +113,34 @@ static void rate_show(const struct form *form, const void *field, struct cell *r
 	cell_print(ret_cell, NULL, "%.1f", *(const double *)field);
 }
 
-/* Seconds since the machine was started: the clock of the programs in the kernel. */
-static void boot_time_show(const struct form *form, const void *field, struct cell *ret_cell)
+static const struct form form_rate = { .show = rate_show, .json = rate_json, .right = true };
+
+/* For people as for programs by RFC 3339, in UTC, since lines of several hosts are compared; to the
+ * millisecond. */
+static void moment_show(const struct form *form, const void *field, struct cell *ret_cell)
 {
-	cell_print(ret_cell, NULL, "%.6f", *(const double *)field);
+	uint64_t ns = *(const uint64_t *)field;
+	time_t seconds = (time_t)(ns / CLOCK_SECOND_NS);
+	struct tm parts = { 0 };
+	char text[32];
+
+	gmtime_r(&seconds, &parts);
+	strftime(text, sizeof(text), "%FT%T", &parts);
+	cell_print(ret_cell, NULL, "%s.%03uZ", text, (unsigned)(ns / 1000000 % 1000));
 }
 
-static const struct form form_rate = { .show = rate_show, .json = rate_json, .right = true };
-static const struct form form_boot_time = { .show = boot_time_show,
-					    .json = rate_json,
-					    .right = true };
+static json_t *moment_json(const struct form *form, const void *field)
+{
+	return form_time.json(&form_time, field);
+}
+
+static const struct form form_moment = { .show = moment_show, .json = moment_json };
+
+/* A moment of the clock of the programs in the kernel, in ns since 1970. */
+static uint64_t moment_of_boot(uint64_t boot_ns)
+{
+	return clock_ns(CLOCK_REALTIME) - clock_boot_ns() + boot_ns;
+}
 
 /* ---- words */
 
@@ -168,21 +190,12 @@ struct shown_line {
 	double made_rate, gone_rate;
 };
 
-#define LINE(field, key, title, form) COLUMN(struct shown_line, field, key, title, form)
-#define LINE_COUNT(kind, title) LINE(counts[KIND_##kind], NULL, title, form_tally)
+#define LINE(field, key, title, form, ...)                                                         \
+	COLUMN(struct shown_line, field, key, title, form, __VA_ARGS__)
 #define LINE_CGROUP                                                                                \
-	LINE(cgroup, "cgroup", "cgroup", form_string),                                             \
+	LINE(cgroup, "cgroup", "cgroup", form_string, .shrinks = 14),                              \
 		LINE(cgroup_id, "cgroup_id", NULL, form_count)
 #define LINE_DEVICE LINE(device, "device", "device", form_text)
-#define LINE_NUMBERS                                                                               \
-	LINE_COUNT(ctx, "ctx"), LINE_COUNT(pd, "pd"), LINE_COUNT(cq, "cq"), LINE_COUNT(qp, "qp"),  \
-		LINE_COUNT(srq, "srq"), LINE_COUNT(mr, "mr"),                                      \
-		LINE(counts[KIND_mr_bytes], NULL, "mr_bytes", form_tally_bytes),                   \
-		LINE_COUNT(mw, "mw"), LINE_COUNT(ah, "ah"), LINE_COUNT(cm_id, "cm_id"),            \
-		LINE(counts, "counts", NULL, form_counts), LINE(made, "made", NULL, form_count),   \
-		LINE(gone, "gone", NULL, form_count),                                              \
-		LINE(made_rate, "made_per_second", "made/s", form_rate),                           \
-		LINE(gone_rate, "gone_per_second", "gone/s", form_rate), COLUMNS_END
 
 static const struct column process_columns[] = {
 	LINE(who, "pid", "pid", form_who),
@@ -192,10 +205,23 @@ static const struct column process_columns[] = {
 	LINE(who.ended, "ended", NULL, form_flag),
 	LINE_DEVICE,
 	LINE_CGROUP,
-	LINE_NUMBERS,
+	COLUMNS_END,
 };
-static const struct column cgroup_columns[] = { LINE_CGROUP, LINE_NUMBERS };
-static const struct column device_columns[] = { LINE_DEVICE, LINE_NUMBERS };
+static const struct column cgroup_columns[] = { LINE_CGROUP, COLUMNS_END };
+static const struct column device_columns[] = { LINE_DEVICE, COLUMNS_END };
+
+/* A narrow table does without rates before it does without the first of counters_first. */
+enum { RANK_STEP = 2, RANK_RATES = 6 * RANK_STEP + 1, RANK_UNNAMED = 100 };
+
+/* After the counts, which are chosen: see line_columns_choose. */
+static const struct column number_columns[] = {
+	LINE(counts, "counts", NULL, form_counts),
+	LINE(made, "made", NULL, form_count),
+	LINE(gone, "gone", NULL, form_count),
+	LINE(made_rate, "made_per_second", "made/s", form_rate, .rank = RANK_RATES),
+	LINE(gone_rate, "gone_per_second", "gone/s", form_rate, .rank = RANK_RATES),
+	COLUMNS_END,
+};
 
 static const struct {
 	const char *key;
@@ -205,6 +231,62 @@ static const struct {
 	[VIEW_CGROUP] = { "cgroups", cgroup_columns },
 	[VIEW_DEVICE] = { "devices", device_columns },
 };
+
+/* Counters in the order in which a narrow table does without them, the last ones first. Those that are
+ * not named go before. */
+static const unsigned counters_first[] = { KIND_qp, KIND_mr, KIND_mr_bytes, KIND_cq,   KIND_ctx,
+					   KIND_pd, KIND_srq, KIND_cm_id,   KIND_ah, KIND_mw };
+
+static unsigned counter_rank(unsigned counter)
+{
+	for (unsigned i = 0; i < sizeof(counters_first) / sizeof(counters_first[0]); i++)
+		if (counters_first[i] == counter)
+			return (i + 1) * RANK_STEP;
+	return RANK_UNNAMED + counter;
+}
+
+static bool counter_is_bytes(unsigned counter)
+{
+	return counter < KIND_COUNT && kind_rows[counter].unit == UNIT_BYTES;
+}
+
+/* A counter has a column if something is counted by it in any line, or if it was asked for. One that
+ * is common and of which the monitor does not see all has one, too: it may not be 0. */
+static bool counter_matters(const struct view *view, const struct list *lines, unsigned counter)
+{
+	if (!filter_takes_counter(&view->filter, counter))
+		return false;
+	if (view->filter.counters)
+		return true;
+	for (size_t i = 0; i < lines->count; i++) {
+		const struct shown_line *line = list_at(lines, i);
+
+		if (line->counts[counter].value ||
+		    (!line->counts[counter].known && counter_rank(counter) < RANK_UNNAMED))
+			return true;
+	}
+	return false;
+}
+
+/* To free: a list of struct column. */
+static struct list line_columns_choose(const struct view *view, const struct list *lines)
+{
+	struct list columns = { .size = sizeof(struct column) };
+
+	columns_append(&columns, print_by[view->by].columns, 0);
+	for (unsigned i = 0; i < MONITOR_COUNTERS; i++)
+		if (counter_matters(view, lines, i))
+			*(struct column *)list_add(&columns) = (struct column){
+				.title = monitor_counter_names[i],
+				.form = counter_is_bytes(i) ? &form_tally_bytes : &form_tally,
+				.offset = offsetof(struct shown_line, counts) +
+					  i * sizeof(struct tally),
+				.rank = counter_rank(i),
+			};
+	columns_append(&columns, number_columns, 0);
+	list_add(&columns);
+	return columns;
+}
 
 static void shown_line_fill(struct shown_line *shown, const struct view_line *line, __u64 observed)
 {
@@ -248,19 +330,35 @@ static void head_print(struct page *page, const struct monitor_head *head)
 	page_json(page, "hooks", hooks);
 }
 
+/* Of the terminal, if there is one. */
+static unsigned screen_width(void)
+{
+	struct winsize size;
+
+	return isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col ?
+		       size.ws_col :
+		       PRINT_WIDTH;
+}
+
 void print_view(const struct view *view, const struct monitor_reader *reader, bool json)
 {
+	const struct screen screen = { .width = screen_width() };
 	struct list lines = { .size = sizeof(struct shown_line) };
 	const struct monitor_head *head = reader->head;
+	struct list columns;
 	struct page page;
 
 	for (size_t i = 0; i < view->count; i++)
 		shown_line_fill(list_add(&lines), &view->line[i], monitor_reader_observed(reader));
-	page_open(&page, &print_screen, json);
+	columns = line_columns_choose(view, &lines);
+	page_open(&page, &screen, json);
 	head_print(&page, head);
-	page_table(&page, print_by[view->by].key, print_by[view->by].columns, &lines);
+	page_table(&page, print_by[view->by].key, columns.row, &lines);
+	free(columns.row);
 	if (!lines.count)
-		page_sentence(&page, NULL, "no process has RDMA objects");
+		page_sentence(&page, NULL,
+			      view->filter.is_set ? "no process has such RDMA objects" :
+						    "no process has RDMA objects");
 	if (head->lost_objects || head->lost_rows)
 		page_sentence(&page, NULL,
 			      "not complete: %llu objects had no room, %llu had no row",
@@ -276,7 +374,7 @@ void print_view(const struct view *view, const struct monitor_reader *reader, bo
 /* ---- objects and events */
 
 struct shown_object {
-	double time; /* of the event, or when the object was made */
+	uint64_t time_ns; /* since 1970: of the event, or when the object was made */
 	const char *event;
 	struct who who;
 	char command[MONITOR_COMMAND];
@@ -307,12 +405,12 @@ struct shown_object {
 static const struct form form_object_text = { .show = form_text_show, .nothing = "" };
 
 static const struct column event_columns[] = {
-	OBJECT(time, "time", "time", form_boot_time, .least = 14),
+	OBJECT(time_ns, "time", "time", form_moment, .least = 24),
 	OBJECT(event, "event", "event", form_string, .least = 7),
 	OBJECT_FIELDS,
 };
 static const struct column object_columns[] = {
-	OBJECT(time, "made", NULL, form_boot_time),
+	OBJECT(time_ns, "made", NULL, form_moment),
 	OBJECT_FIELDS,
 };
 
@@ -380,7 +478,7 @@ static void shown_object_print(const struct column *columns, const struct shown_
 void print_event(const struct monitor_event *event, bool json)
 {
 	struct shown_object shown = {
-		.time = (double)event->time_ns / 1e9,
+		.time_ns = moment_of_boot(event->time_ns),
 		.event = event->type < sizeof(event_names) / sizeof(event_names[0]) ?
 				 event_names[event->type] :
 				 NULL,
@@ -396,7 +494,7 @@ void print_event(const struct monitor_event *event, bool json)
 void print_object(const struct monitor_object *object, const struct monitor_row *row, bool json)
 {
 	struct shown_object shown = {
-		.time = (double)object->made_ns / 1e9,
+		.time_ns = moment_of_boot(object->made_ns),
 		.who = { .pid = row->pid },
 	};
 

@@ -11,12 +11,14 @@
 
 const char *const view_by_names[VIEW_BYS] = { "process", "cgroup", "device" };
 
-struct view *view_new(enum view_by by)
+struct view *view_new(enum view_by by, const struct monitor_filter *filter)
 {
 	struct view *view = calloc(1, sizeof(*view));
 
-	if (view)
+	if (view) {
 		view->by = by;
+		view->filter = *filter;
+	}
 	return view;
 }
 
@@ -147,6 +149,8 @@ int view_refresh(struct view *view, const struct monitor_reader *reader)
 		struct view_line *sum;
 
 		if (!row.pid && !row.live) /* nobody's row, empty as it should be */
+			continue;
+		if (!filter_takes_row(&view->filter, &row))
 			continue;
 		sum = line_for(view, &row);
 		if (!sum)

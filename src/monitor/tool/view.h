@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "monitor/reader/reader.h"
+#include "monitor/tool/filter.h"
 
 enum view_by { VIEW_PROCESS, VIEW_CGROUP, VIEW_DEVICE, VIEW_BYS };
 extern const char *const view_by_names[VIEW_BYS];
@@ -22,12 +22,13 @@ struct view_line {
 
 struct view {
 	enum view_by by;
+	struct monitor_filter filter;
 	struct view_line *line, *before;
 	size_t count, before_count, room, before_room;
 	double time, before_time;
 };
 
-struct view *view_new(enum view_by by);
+struct view *view_new(enum view_by by, const struct monitor_filter *filter);
 void view_free(struct view *view);
 
 /* Reads the rows. What was made and went since the last time becomes a rate. */
