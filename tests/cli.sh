@@ -45,7 +45,28 @@ complains() {
 
 # answers argument...: with a JSON document and status 0
 answers() {
-	exits 0 -j "$@" && silent err && is_json
+	exits 0 -j "$@" && silent err && is_json && note_document "$(schema_of "$@")" <"$work/out"
+}
+
+# schema_of argument...: the schema of what this command prints
+schema_of() {
+	local name line=" $* " # "show tenants" is "show tenant"
+
+	line=$(sed -E 's/ show (tenant|device|kind|key)s / show \1 /; s/ show processes / show process /' <<<"$line")
+	case $line in
+	*' --help '* | *' -h '* | ' help '*) echo help ;;
+	*' --version '* | *' -V '*) echo version ;;
+	*)
+		for name in "${names[@]}"; do # "guard status" has a "status" in it, too
+			[[ $line != *" $name "* ]] || echo "${name// /-}"
+		done | awk 'length > length(longest) { longest = $0 } END { print longest }'
+		;;
+	esac
+}
+
+# note_document schema <lines: for the case schemas
+note_document() {
+	sed "s/^/$1\t/" >>"$work/named_documents"
 }
 
 # is_json: the output is one document; it is kept for the comparison with the reference
@@ -88,6 +109,28 @@ completes() {
 		_rdma_intercept
 		printf "%s\n" "${COMPREPLY[@]}"
 	' - "$sources/packaging/bash-completion/rdma_intercept" "$line")
+	echo "offered: $offered"
+	for wanted; do
+		grep -qxFe "$wanted" <<<"$offered" || return 1
+	done
+}
+
+# daemon_completes program word... -- candidates...: these are among what bash would offer for the last word
+daemon_completes() {
+	local words=() wanted offered
+
+	while [ "$1" != -- ]; do
+		words+=("$1")
+		shift
+	done
+	shift
+	offered=$(PATH=$build:$PATH bash -c '
+		. "$1"
+		shift
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+		_rdma_daemon "$1"
+		printf "%s\n" "${COMPREPLY[@]}"
+	' - "$sources/packaging/bash-completion/rdma_daemons" "${words[@]}")
 	echo "offered: $offered"
 	for wanted; do
 		grep -qxFe "$wanted" <<<"$offered" || return 1
@@ -173,8 +216,41 @@ json_reference() {
 	done <"$work/fields"
 }
 
+# Every document that the other cases saw fits its schema, in which each field stands.
+schemas() {
+	local directory=$sources/docs/schemas extra
+
+	if [ ! -x "$build/tests/schemas" ] || [ ! -s "$work/named_documents" ]; then
+		skip_part "no other case ran, or $build/tests/schemas is missing"
+		return
+	fi
+	if [ -x "$collector" ]; then
+		collector_begin
+		for arguments in 'tenant add guests --match uid=4000001 qp=5' 'limit set tenant guests qp=6' \
+			'limit unset tenant guests qp' 'guard off guests' 'tenant remove guests' reload; do
+			read -ra words <<<"$arguments"
+			check "$arguments as JSON" answers "${words[@]}"
+		done
+		collector_end
+	fi
+	exits 3 -j status
+	check "a failure as JSON" note_document error <"$work/out"
+	# The monitor's are held against theirs in unit/print.c, the history's in dashboard/history.sh; a
+	# token and a reset are not asked for here.
+	check "documents fit docs/schemas" "$build/tests/schemas" --all "$directory" history dashboard limit-reset monitor-table \
+		monitor-event monitor-object <"$work/named_documents"
+	extra=$(grep -m1 '^tenant-list' "$work/named_documents" | sed 's/}$/,"surprise":1}/')
+	check "a field that no schema has is found" not "$build/tests/schemas" "$directory" <<<"$extra"
+	extra=$(grep -m1 '^tenant-list' "$work/named_documents" | sed 's/"mode":/"surprise":1,"mode":/')
+	check "also inside of an array" not "$build/tests/schemas" "$directory" <<<"$extra"
+	extra=$(grep -m1 '^tenant-list' "$work/named_documents" | sed 's/"mode":/"mood":/')
+	check "one that is missing, too" not "$build/tests/schemas" "$directory" <<<"$extra"
+	extra=$(grep -m1 '^tenant-list' "$work/named_documents" | sed 's/"processes":[0-9]*/"processes":"many"/')
+	check "and one of another type" not "$build/tests/schemas" "$directory" <<<"$extra"
+}
+
 cases="usage_errors help_and_version no_collector embedded_file check_policy doctor doctor_host run_programs
-	output_and_escapes completion"
+	output_and_escapes completion completion_of_daemons"
 if [ -x "$collector" ]; then
 	cases+=" status_and_show matches explain_as ports explain_and_run changes reloading processes follow_events
 		choose_events
@@ -183,4 +259,4 @@ if [ -x "$collector" ]; then
 else
 	echo "skipped: $collector is missing, and so are the cases that need it" >&2
 fi
-run_cases "$cases json_reference" "$@"
+run_cases "$cases json_reference schemas" "$@"

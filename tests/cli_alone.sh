@@ -357,6 +357,33 @@ output_and_escapes() {
 	check "rdma_monitor: letters are not" says err 'größe'
 }
 
+# The daemons: what their tables of options have is offered.
+completion_of_daemons() {
+	local program file option
+
+	while read -r program file; do
+		[ -x "$build/$program" ] || continue
+		while read -r option; do
+			[ "$option" = tables ] || # for tests
+				check "completion of $program --$option" daemon_completes "$program" --${option:0:1} -- "--$option"
+		done < <(grep -oE '\{ "[a-z-]+", (no|required)_argument' "$sources/src/$file" | cut -d'"' -f2)
+		check "completion of $program: nothing else" not daemon_completes "$program" --s -- --surprise
+	done <<-'END'
+		rdma_monitor monitor/tool/main.c
+		collector_server collector/main.c
+		rdma_dashboard dashboard/main.c
+	END
+	if [ -x "$build/rdma_monitor" ]; then
+		check "completion of --by" daemon_completes rdma_monitor --by '' -- process cgroup device
+		check "completion of --by=" daemon_completes rdma_monitor --by = -- process
+		check "completion of --by=c" daemon_completes rdma_monitor --by = c -- cgroup
+		check "completion of --by c: no other" not daemon_completes rdma_monitor --by c -- process
+		check "completion of --hooks" daemon_completes rdma_monitor --hooks f -- fentry
+		check "completion of a part" not daemon_completes rdma_monitor --on -- --events
+	fi
+	check "completion of --log-level" daemon_completes collector_server --log-level I -- INFO
+}
+
 completion() {
 	for name in "${names[@]}"; do
 		case $name in

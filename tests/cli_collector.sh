@@ -430,6 +430,7 @@ follow_events() {
 	worker_end one quit
 	check "events -f: the end" eventually grep -qF '"type":"left"' "$work/follow"
 	cat "$work/follow" >>"$documents"
+	note_document event <"$work/follow"
 	check "events -f: an object per line" not grep -qvE '^\{"sequence":[0-9]+,.*\}$' "$work/follow"
 	kill "$follower"
 	background "$command" events -f >"$work/follow.text" 2>&1 &

@@ -36,6 +36,8 @@ seconds_and_steps() {
 	check "the command" tells 'ours +qp +[0-9]+ +3 +4 +0' history ours
 	check "as CSV" tells '^[0-9]+,"ours",qp,[0-9]+,3,4,0$' history ours --csv
 	check "as JSON" tells '"resource":"qp"' history ours -j --since 30m
+	"$command" -j history --since 30m | sed 's/^/history\t/' >"$work/named"
+	check "as its schema says" "$build/tests/schemas" "${SOURCE_DIRECTORY:-$here/..}/docs/schemas" <"$work/named"
 	check "of another tenant nothing" not tells '"ours"' history theirs --csv
 	"$command" history --since x >"$work/out" 2>"$work/err"
 	check "a span that is none" says err 'expected 10m'

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "harness.h"
 #include "monitor/tool/print.h"
+#include "schema.h"
 
 enum { GONE_PID = 0x7ffffff0 }; /* a pid that no process has */
 
@@ -318,6 +319,19 @@ static void fields_compare(const char *reference)
 	}
 }
 
+/* What was printed fits its schema, and would not with a field more. */
+static void schema_compare(const char *source, const char *name)
+{
+	char directory[512], problem[SCHEMA_PROBLEM];
+	json_t *document = json_loads(text, 0, NULL);
+
+	snprintf(directory, sizeof(directory), "%s/docs/schemas", source ? source : ".");
+	CHECK(document && schema_fits(directory, name, document, problem), "%s: %s", name, problem);
+	json_object_set_new(document, "surprise", json_true());
+	CHECK(!schema_fits(directory, name, document, problem), "%s", name);
+	json_decref(document);
+}
+
 static void reference(void)
 {
 	const char *source = getenv("SOURCE_DIRECTORY");
@@ -336,12 +350,18 @@ static void reference(void)
 	for (int by = 0; by < VIEW_BYS; by++) {
 		view_print((enum view_by)by, true);
 		fields_compare(document);
+		schema_compare(source, "monitor-table");
 	}
 	print_begin();
 	print_event(&event, true);
+	print_end();
+	fields_compare(document);
+	schema_compare(source, "monitor-event");
+	print_begin();
 	print_object(&event.object, &rows[1], true);
 	print_end();
 	fields_compare(document);
+	schema_compare(source, "monitor-object");
 }
 
 static void driver(void)

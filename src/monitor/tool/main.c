@@ -47,7 +47,7 @@ struct options {
 
 static const char usage[] =
 	"usage: rdma_monitor [--once | --keep | --events | --objects | --unload]\n"
-	"                    [-j] [--by process|cgroup|device] [--interval SECONDS]\n"
+	"                    [-j | --json] [--by process|cgroup|device] [--interval SECONDS]\n"
 	"                    [--pid PID] [--device NAME] [--cgroup PATH] [--kind NAME]...\n"
 	"                    [--hooks auto|fentry|kprobe|netlink] [--btf FILE]\n"
 	"Shows what every process holds of RDMA, as the kernel knows it; see rdma_monitor(8).\n";
