@@ -252,7 +252,7 @@ schemas() {
 cases="usage_errors help_and_version no_collector embedded_file check_policy doctor doctor_host run_programs
 	output_and_escapes completion completion_of_daemons"
 if [ -x "$collector" ]; then
-	cases+=" status_and_show matches explain_as ports explain_and_run changes reloading processes follow_events
+	cases+=" status_and_show matches explain_as patterns ports explain_and_run changes reloading processes follow_events
 		choose_events
 		users_named
 		what_the_kernel_has what_the_kernel_refuses bad_names_and_terminals other_users"

@@ -121,6 +121,27 @@ explain_as() {
 	check "explain --as: a file needs none" exits 0 explain --as uid=1 --policy "$policy"
 }
 
+patterns() {
+	collector_begin
+	check "tenant add: a pattern" exits 0 tenant add 'job-%j' --match 'job=*' qp=6
+	check "show tenant: a pattern" exits 0 show tenant 'job-%j'
+	check "show tenant: says so" says out 'job-%j is a pattern: '
+	check "show tenant: its lines" grep -qE '^ +3 +command +job=\* +no$' "$work/out"
+	check "show tenant: a pattern as JSON" answers show tenant 'job-%j'
+	check "show tenant: no such pattern" complains 1 "no tenant 'x-%j'" show tenant 'x-%j'
+	check "explain --as: a job" exits 0 explain --as job=4711
+	check "explain --as: the tenant of the pattern" grep -qE '^tenant +job-4711$' "$work/out"
+	check "explain --as: the pattern" grep -qE '^pattern +job-%j$' "$work/out"
+	check "explain --as: its limit" grep -qE '^qp +6 +5$' "$work/out"
+	check "guard on: not of a pattern" complains 1 'guard: not possible in the pattern [tenant job-%j]' guard on 'job-%j'
+	check "tenant add: not a pattern" complains 1 "'%j': invalid pattern: expected a name that begins" tenant add '%j'
+	check "tenant add: without its condition" complains 1 'match: missing condition job=' tenant add 'x-%j' --match uid=1
+	check "tenant remove: a pattern" exits 0 tenant remove 'job-%j'
+	printf '[tenant job-%%j]\nmatch = job=*\n[tenant job-1]\nqp = 1\n' >"$work/patterns.conf"
+	check "check: a section beside a pattern" exits 0 check "$work/patterns.conf"
+	check "check: needs no match line" not says out 'has no match line'
+}
+
 ports() {
 	collector_begin
 	check "limit set: on a port" exits 0 limit set tenant ours "port.$device/1.qp=3" "process.port.$device/2.ah=4"

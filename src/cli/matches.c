@@ -8,14 +8,19 @@
 #include "cli/collector.h"
 #include "view/match.h"
 
+int matches_ask(const struct cli *cli, const char *tenant, struct list *matches)
+{
+	struct proto_choose choose = { .pid = 0 };
+
+	snprintf(choose.tenant, sizeof(choose.tenant), "%s", tenant);
+	return collector_rows(cli, MESSAGE_GET_MATCHES, &choose, match_take, matches);
+}
+
 int matches_show(const struct cli *cli, struct page *page, const char *tenant)
 {
 	struct list matches = { .size = sizeof(struct proto_match) };
-	struct proto_choose choose = { .pid = 0 };
-	int result;
+	int result = matches_ask(cli, tenant, &matches);
 
-	snprintf(choose.tenant, sizeof(choose.tenant), "%s", tenant);
-	result = collector_rows(cli, MESSAGE_GET_MATCHES, &choose, match_take, &matches);
 	if (!result && (matches.count || page->document))
 		page_table(page, "matches", match_columns, &matches);
 	free(matches.row);

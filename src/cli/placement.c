@@ -33,6 +33,7 @@ static const struct column placement_columns[] = {
 	COLUMN(struct placement_view, given.job, "job", "job", form_text),
 	COLUMN(struct placement_view, rule, "rule", "rule", form_met_rule),
 	COLUMN(struct placement_view, given.tenant, "tenant", "tenant", form_text),
+	COLUMN(struct placement_view, given.pattern, "pattern", "pattern", form_text),
 	COLUMN(struct placement_view, given.mode, "mode", "mode", form_mode),
 	COLUMN(struct placement_view, given.guard, "guard", "guard", form_flag),
 	COLUMNS_END,
@@ -97,6 +98,7 @@ static int collector_place(const struct cli *cli, const struct policy_given *giv
 		return result;
 	*ret_placement = placement.placement;
 	proto_text(ret_placement->tenant);
+	proto_text(ret_placement->pattern);
 	proto_text(ret_placement->container);
 	proto_text(ret_placement->job);
 	proto_text(ret_placement->source);

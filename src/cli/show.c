@@ -3,6 +3,7 @@
  * show tenant, process, device and kind: without a name one line for each, with
  * one all there is to know about it.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/translation.h"
@@ -14,6 +15,7 @@
 #include "cli/paces.h"
 #include "cli/rates.h"
 #include "cli/tenant_settings.h"
+#include "view/match.h"
 
 /* How the owners of one scope are asked for and shown. */
 struct view {
@@ -103,6 +105,30 @@ static int one_rates_show(const struct cli *cli, struct page *page,
 	return rates_show(cli, page, &rates);
 }
 
+/* A pattern holds nothing itself: its tenants do. */
+static int show_pattern(const struct cli *cli, const char *name)
+{
+	struct list matches = { .size = sizeof(struct proto_match) };
+	int result = matches_ask(cli, name, &matches);
+	struct page page;
+
+	if (!result && !matches.count)
+		result = unknown(cli, tenants.one);
+	if (!result) {
+		cli_page_begin(&page, cli);
+		page_sentence(&page, NULL,
+			      "%s is a pattern: the collector makes a tenant of it for each user, "
+			      "job or container that matches. 'show tenants' lists these, with the "
+			      "state pattern.",
+			      name);
+		page_json(&page, "pattern", form_json_text(name));
+		page_table(&page, "matches", match_columns, &matches);
+		result = page_end(&page);
+	}
+	free(matches.row);
+	return result;
+}
+
 static int show_one(const struct cli *cli, const struct view *view,
 		    const struct proto_choose *choose)
 {
@@ -111,6 +137,10 @@ static int show_one(const struct cli *cli, const struct view *view,
 	struct page page;
 	int result = view->ask(cli, view->type, choose, &owners);
 
+	if (!result && !found->count && strchr(choose->tenant, '%')) {
+		owners_free(&owners);
+		return show_pattern(cli, choose->tenant);
+	}
 	if (!result && !found->count)
 		result = unknown(cli, view->one);
 	if (!result) {

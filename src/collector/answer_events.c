@@ -32,6 +32,7 @@ void answer_EXPLAIN(struct collector *collector, const struct request *request)
 	struct proto_explanation explanation = { 0 };
 	const struct proto_event *event = NULL;
 	const struct policy_rule *rule;
+	char tenant[NAME_SIZE];
 	struct subject subject;
 	int result = subject_of_process(&subject, pid);
 	bool foreign = (result < 0 || subject.policy.uid != request->uid) &&
@@ -64,7 +65,7 @@ void answer_EXPLAIN(struct collector *collector, const struct request *request)
 	if (result == 0) {
 		explanation.alive = 1;
 		explanation.registered = member >= 0;
-		rule = policy_match(collector->effective, &subject.policy);
+		rule = policy_match_tenant(collector->effective, &subject.policy, tenant);
 		explanation.uid = subject.policy.uid;
 		explanation.gid = subject.policy.gid;
 		snprintf(explanation.container, sizeof(explanation.container), "%s",
@@ -80,8 +81,7 @@ void answer_EXPLAIN(struct collector *collector, const struct request *request)
 					 ->tenant[collector->books.file->member[member].tenant]
 					 .name);
 		else if (!event)
-			snprintf(explanation.tenant, sizeof(explanation.tenant), "%s",
-				 rule ? rule->tenant->name : COLLECTOR_TENANT);
+			snprintf(explanation.tenant, sizeof(explanation.tenant), "%s", tenant);
 	}
 	server_reply(request, 0, &explanation, NULL, 0);
 }

@@ -18,7 +18,7 @@ void answer_HELLO(struct collector *collector, const struct request *request)
 	struct proto_welcome welcome = { 0 };
 	struct subject subject;
 	struct peer peer;
-	const char *share;
+	const char *share = NULL;
 	int tenant, member, fds[2], result = peer_identify(request->fd, request->start, &peer);
 
 	if (result < 0) {
@@ -30,10 +30,12 @@ void answer_HELLO(struct collector *collector, const struct request *request)
 		return;
 	}
 	subject_of_peer(&subject, request->fd, peer.pid, peer.uid, peer.gid);
-	snprintf(welcome.tenant, sizeof(welcome.tenant), "%s",
-		 control_tenant_name(collector, &subject));
-	tenant = control_tenant(collector, welcome.tenant);
-	share = tenant < 0 ? NULL : share_refuse_member(books, peer.uid, (unsigned)tenant);
+	tenant = control_tenant_of(collector, &subject, &share);
+	if (tenant >= 0) {
+		snprintf(welcome.tenant, sizeof(welcome.tenant), "%s",
+			 books->file->tenant[tenant].name);
+		share = share_refuse_member(books, peer.uid, (unsigned)tenant);
+	}
 	if (!share && tenant >= 0)
 		share = share_refuse_lease(books, peer.uid, (unsigned)tenant);
 	if (tenant < 0)

@@ -8,7 +8,12 @@
 void answer_GET_MATCHES(struct collector *collector, const struct request *request)
 {
 	struct proto_choose choose = request_choice(request);
+	const struct policy_tenant *chosen = policy_tenant_find(collector->effective, choose.tenant);
 	uint32_t order = 0;
+
+	/* A tenant that a pattern has made has the lines of the pattern. */
+	if (chosen && chosen->pattern)
+		snprintf(choose.tenant, sizeof(choose.tenant), "%s", chosen->pattern->name);
 
 	for (const struct policy_rule *rule = collector->effective->rules; rule;
 	     rule = rule->next) {

@@ -15,7 +15,8 @@ _Static_assert((int)STATS_DRAINING == ROW_DRAINING && (int)STATS_ORPHAN == ROW_O
 		       (int)STATS_RUNTIME == ROW_RUNTIME && (int)STATS_REMOVED == ROW_REMOVED &&
 		       (int)STATS_UNCOVERED == ROW_UNCOVERED && (int)STATS_DRIFT == ROW_DRIFT &&
 		       (int)STATS_WATCHED == ROW_WATCHED && (int)STATS_INACTIVE == ROW_INACTIVE &&
-		       (int)STATS_FORBIDDEN == ROW_FORBIDDEN,
+		       (int)STATS_FORBIDDEN == ROW_FORBIDDEN &&
+		       (int)STATS_PATTERN == ROW_PATTERN,
 	       "so do flags");
 
 static bool row_send(void *closure, const struct stats_row *row)

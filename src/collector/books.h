@@ -25,7 +25,7 @@
 #define BOOKS_MAGIC 0x736b6f6f62616d64u /* "dmabooks" */
 
 enum {
-	BOOKS_VERSION = 5,
+	BOOKS_VERSION = 6,
 	BOOKS_MEMBERS = 8192,
 	BOOKS_TENANTS = 1024,
 	BOOKS_NOBODY = UINT32_MAX >> 1, /* no member, no lease, no tenant */
@@ -92,6 +92,8 @@ struct book_file {
 	uint32_t leases_high;
 	struct book_name device[DEVICES_MAX]; /* the first is the nameless device */
 	struct book_name tenant[BOOKS_TENANTS];
+	struct book_name pattern[BOOKS_TENANTS]; /* by which the tenant was made, so that it ends
+						    with its last process; "": by none */
 	uint32_t tolerant[BOOKS_TENANTS]; /* limits were not enforced, and members' pages may have
 					     more than is granted */
 	_Alignas(4096) struct book_member member[BOOKS_MEMBERS];
@@ -278,6 +280,11 @@ static inline uint64_t books_unused_guarantee(const struct scope *scope, unsigne
 
 /* Number of the tenant of that name, made with its table if new; -errno. */
 int books_tenant(struct books *books, const char *name);
+/* The same of one that a pattern of the policy makes ("": none does); for a new one. */
+int books_tenant_make(struct books *books, const char *name, const char *pattern);
+/* By which pattern a tenant was made, or ""; and that it was made by none, since a file names it. */
+const char *books_tenant_pattern(const struct books *books, unsigned tenant);
+void books_tenant_keep(struct books *books, unsigned tenant);
 /* Its number if it is there, or -1. */
 int books_tenant_find(const struct books *books, const char *name);
 /* Forgets a tenant without members. */

@@ -115,6 +115,21 @@ static void books_name_write(struct book_name *row, const char *name)
 
 int books_tenant(struct books *books, const char *name)
 {
+	return books_tenant_make(books, name, "");
+}
+
+const char *books_tenant_pattern(const struct books *books, unsigned tenant)
+{
+	return books->file->pattern[tenant].name;
+}
+
+void books_tenant_keep(struct books *books, unsigned tenant)
+{
+	__atomic_store_n(&books->file->pattern[tenant].name[0], '\0', __ATOMIC_RELEASE);
+}
+
+int books_tenant_make(struct books *books, const char *name, const char *pattern)
+{
 	const struct lease_signature head = table_signature();
 	int number = books_tenant_find(books, name), result;
 	char file[BOOKS_TABLE_NAME];
@@ -139,6 +154,8 @@ int books_tenant(struct books *books, const char *name)
 		return result;
 	}
 	BOOKS_STORE(books->file->tolerant[number], 0);
+	/* Before the name, which makes the row a tenant's. */
+	books_name_write(&books->file->pattern[number], pattern);
 	books_name_write(&books->file->tenant[number], name);
 	return number;
 }
@@ -157,6 +174,7 @@ void books_tenant_rename(struct books *books, unsigned tenant, const char *name)
 
 	__atomic_store_n(&books->file->tenant[tenant].name[0], '\0', __ATOMIC_RELEASE);
 	BOOKS_STORE(books->file->tolerant[tenant], 0);
+	books_tenant_keep(books, tenant);
 	memset(&beside->all, 0, sizeof(beside->all));
 	memset(&beside->ended, 0, sizeof(beside->ended));
 	memset(&beside->ended_posted, 0, sizeof(beside->ended_posted));

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "collector/accounts.h"
+#include "collector/patterns.h"
 #include "collector/subject.h"
 
 /* The documented variables that speak of the host. */
@@ -49,6 +50,8 @@ struct policy *control_merge(struct collector *collector, const struct policy *f
 	int result = all ? 0 : -errno;
 
 	policy_free(below);
+	if (result == 0)
+		result = patterns_merge(collector, files, all);
 	if (result < 0 && problem)
 		problem_set(result, problem, "the policy cannot be put together: %s",
 			    strerror(-result));
@@ -304,6 +307,11 @@ int control_tenant_remove(struct collector *collector, const char *name, char pr
 		return problem_set(
 			-EINVAL, problem,
 			"tenant '%s' is named by the policy file, and to be removed there", name);
+	if (patterns_made(collector, name))
+		return problem_set(-EINVAL, problem,
+				   "tenant '%s': cannot be removed: its pattern has made it, and it "
+				   "ends with its last process",
+				   name);
 	runtime = policy_merge(collector->runtime, NULL);
 	if (!runtime)
 		return change_no_memory(problem);
@@ -323,9 +331,18 @@ int control_tenant_remove(struct collector *collector, const char *name, char pr
 
 /* ---- the rules */
 
-const char *control_tenant_name(const struct collector *collector, const struct subject *subject)
+int control_tenant_of(struct collector *collector, const struct subject *subject,
+		      const char **ret_reason)
 {
-	const struct policy_rule *rule = policy_match(collector->effective, &subject->policy);
+	char name[NAME_SIZE];
+	const struct policy_rule *rule =
+		policy_match_tenant(collector->effective, &subject->policy, name);
+	int tenant;
 
-	return rule ? rule->tenant->name : COLLECTOR_TENANT;
+	if (rule && policy_name_is_pattern(rule->tenant->name))
+		return patterns_tenant(collector, rule->tenant, name, ret_reason);
+	tenant = control_tenant(collector, name);
+	if (tenant < 0)
+		*ret_reason = strerror(-tenant);
+	return tenant;
 }

@@ -42,8 +42,10 @@ void control_renew(struct collector *collector);
 struct policy *control_merge(struct collector *collector, const struct policy *files,
 			     const struct policy *runtime, char problem[PROBLEM_SIZE]);
 
-/* The tenant of a process by the rules in force. */
-const char *control_tenant_name(const struct collector *collector, const struct subject *subject);
+/* The tenant of a process by the rules in force, made if need be. Its number; or -errno with a reason,
+ * which is text that stays. */
+int control_tenant_of(struct collector *collector, const struct subject *subject,
+		      const char **ret_reason);
 
 /* ---- last_good.c: the policy files as they were when they were last in force */
 
@@ -74,6 +76,9 @@ void control_discard(struct collector *collector);
 
 /* Puts the effective policy into force: on the books, and in the kernel. */
 void control_apply(struct collector *collector);
+
+/* Limits, mode and settings of a tenant that has just got its number. */
+void control_tenant_apply(struct collector *collector, unsigned tenant);
 
 /* The number of a tenant; one that could not be made when the policy was put into force is made
  * now, with its limits. -errno. */

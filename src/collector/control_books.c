@@ -12,6 +12,7 @@
 
 #include "collector/grants.h"
 #include "collector/limits.h"
+#include "collector/patterns.h"
 #include "collector/settings.h"
 
 static bool policy_names_tenant(const struct policy *policy, const char *tenant)
@@ -28,7 +29,7 @@ static int tenants_fit(const struct collector *collector, const struct policy *p
 	unsigned count = !policy_tenant_find(policy, COLLECTOR_TENANT);
 
 	for (const struct policy_tenant *tenant = policy->tenants; tenant; tenant = tenant->next)
-		count++;
+		count += !policy_name_is_pattern(tenant->name);
 	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
 		count += books->tenant[i] && books->tenant[i]->members &&
 			 !policy_names_tenant(policy, books->file->tenant[i].name);
@@ -50,7 +51,8 @@ static int tenants_each(struct books *books, const struct policy *policy,
 
 	for (const struct policy_tenant *tenant = policy->tenants; tenant && result == 0;
 	     tenant = tenant->next)
-		result = call(books, tenant->name, closure);
+		if (!policy_name_is_pattern(tenant->name))
+			result = call(books, tenant->name, closure);
 	return result;
 }
 
@@ -138,6 +140,7 @@ void control_apply(struct collector *collector)
 {
 	tenants_each(&collector->books, collector->effective, tenant_take_over, collector);
 	control_discard(collector);
+	patterns_follow(collector);
 	collector->policy_generation++;
 	devices_name(collector);
 	limits_apply(collector);
@@ -151,6 +154,13 @@ void control_apply(struct collector *collector)
 
 /* ---- a tenant or a device that was not there */
 
+void control_tenant_apply(struct collector *collector, unsigned tenant)
+{
+	limits_apply_tenant(collector, tenant);
+	settings_apply(collector); /* of all: its priority may matter to others */
+	pacing_apply(collector);
+}
+
 int control_tenant(struct collector *collector, const char *name)
 {
 	int tenant = books_tenant_find(&collector->books, name);
@@ -158,11 +168,8 @@ int control_tenant(struct collector *collector, const char *name)
 	if (tenant >= 0)
 		return tenant;
 	tenant = books_tenant(&collector->books, name);
-	if (tenant >= 0) {
-		limits_apply_tenant(collector, (unsigned)tenant);
-		settings_apply(collector); /* of all: its priority may matter to others */
-		pacing_apply(collector);
-	}
+	if (tenant >= 0)
+		control_tenant_apply(collector, (unsigned)tenant);
 	return tenant;
 }
 

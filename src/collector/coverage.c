@@ -45,18 +45,18 @@ static void coverage_judge(struct collector *collector, struct kernel_process *p
 {
 	static uint64_t view;
 	struct identity who = { .pid = process->pid, .start = process->start };
-	const char *name = COLLECTOR_TENANT;
+	const char *reason;
 	struct subject subject;
 	bool is_new = !process->coverage.judged;
 	uint64_t now = clock_now_ns();
-	int tenant, result;
+	int tenant = -1, result;
 
 	if (!view)
 		view = identity_self().view;
 	who.view = view;
 	if (!identity_is_dead(&who, view) && subject_of_process(&subject, process->pid) == 0 &&
 	    identity_start(process->pid) == process->start) {
-		name = control_tenant_name(collector, &subject);
+		tenant = control_tenant_of(collector, &subject, &reason);
 		if (is_new) {
 			result = library_look(collector, process->pid, process->start);
 			process->coverage.library = (int16_t)(result < 0 ? result : -EINPROGRESS);
@@ -69,7 +69,9 @@ static void coverage_judge(struct collector *collector, struct kernel_process *p
 		process->coverage.library = -ESRCH;
 	}
 	process->coverage.judged = collector->policy_generation;
-	tenant = books_tenant_find(&collector->books, name);
+	/* Also of one whose own tenant cannot be made. */
+	if (tenant < 0)
+		tenant = books_tenant_find(&collector->books, COLLECTOR_TENANT);
 	process->coverage.tenant = tenant < 0 ? BOOKS_NOBODY : (uint32_t)tenant;
 	process->coverage.uncovered = tenant >= 0;
 	coverage_report(collector, process);

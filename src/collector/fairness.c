@@ -368,6 +368,15 @@ void fairness_wake(struct collector *collector)
 	fields_each(collector, field_wake);
 }
 
+void fairness_forget(struct collector *collector, unsigned tenant)
+{
+	for (unsigned place = 0; place < DEVICES_MAX; place++)
+		for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+			if (collector->fairness.field[place][kind])
+				collector->fairness.field[place][kind]->account[tenant] =
+					(struct fair_account){ .taken = 0 };
+}
+
 int fairness_open(struct collector *collector)
 {
 	return sd_event_add_time_relative(collector->event, &collector->fairness.timer,

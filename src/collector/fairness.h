@@ -58,6 +58,9 @@ void fairness_close(struct collector *collector);
 /* Before the limits of guarded tenants are written into the kernel: the guard knows them now. */
 void fairness_follow_guard(struct collector *collector);
 
+/* A tenant is gone: the next one with its number has asked for nothing yet. */
+void fairness_forget(struct collector *collector, unsigned tenant);
+
 /* A process comes or goes: what that changes is computed at the next turn of the timer. */
 void fairness_wake(struct collector *collector);
 

@@ -185,7 +185,7 @@ static void guard_tenant_judge(struct collector *collector, struct guards_tenant
 	tenant->number = books_tenant_find(&collector->books, tenant->name);
 	tenant->scope = limits_of_tenant(collector, tenant->name, &tenant->mode);
 	tenant->on = (said || !strcmp(tenant->name, COLLECTOR_TENANT)) &&
-		     policy_tenant_guard(policy, said);
+		     !policy_name_is_pattern(tenant->name) && policy_tenant_guard(policy, said);
 	tenant->enforced = tenant->on && tenant->scope &&
 			   verdict_at_limit(LIMIT_OF_POLICY, tenant->mode, MODE_ENFORCE) ==
 				   VERDICT_REFUSED;
@@ -201,7 +201,7 @@ bool guards_resolve(struct collector *collector)
 	bool any = guards->cgroups || guards->tenants;
 
 	for (const struct policy_tenant *said = policy->tenants; said; said = said->next)
-		if (policy_tenant_guard(policy, said))
+		if (!policy_name_is_pattern(said->name) && policy_tenant_guard(policy, said))
 			any |= guards_tenant_add(guards, said->name) != NULL;
 	if (policy_tenant_guard(policy, policy_tenant_find(policy, COLLECTOR_TENANT)))
 		any |= guards_tenant_add(guards, COLLECTOR_TENANT) != NULL;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "collector/limits.h"
+#include "collector/patterns.h"
 
 static const char untended[] = "no rdma_monitor is running: start it with rdma_monitor --keep";
 
@@ -107,6 +108,12 @@ static enum proto_guarantee kernel_guarantee(const struct collector *collector,
 	if (!tenant->enforced)
 		snprintf(ret_reason, GUARDS_REASON, "its mode is %s, and only enforce refuses",
 			 mode_names[tenant->mode]); /* the same numbers */
+	else if (patterns_made(collector, tenant->name))
+		snprintf(ret_reason, GUARDS_REASON,
+			 "the pattern %s has made it, and the guard knows no tenants of patterns: the "
+			 "tenant needs a section of its own with a match line that contains only "
+			 "cgroup=...",
+			 books_tenant_pattern(&collector->books, (unsigned)tenant->number));
 	else if (!tenant->rules)
 		snprintf(ret_reason, GUARDS_REASON,
 			 "the tenant needs a match line that contains only cgroup=...");

@@ -2,6 +2,8 @@
 /* Shares of the books; see shares.h. */
 #include "collector/shares.h"
 
+#include <string.h>
+
 enum { RESERVE_OF_TABLE = 64 }; /* one in so many rows is for root */
 
 /* How many rows of a table others than root may still take. */
@@ -46,4 +48,15 @@ const char *share_refuse_lease(const struct books *books, uid_t uid, unsigned te
 	return of_user >= left	 ? "its user has used its share of the leases" :
 	       of_tenant >= left ? "its tenant has used its share of the leases" :
 				   NULL;
+}
+
+const char *share_refuse_tenant(const struct books *books, const char *pattern)
+{
+	unsigned left = 0, of_pattern = 0;
+
+	for (unsigned i = 0; i < BOOKS_TENANTS; i++) {
+		left += !books->tenant[i];
+		of_pattern += books->tenant[i] && !strcmp(books_tenant_pattern(books, i), pattern);
+	}
+	return of_pattern >= left ? "its pattern has its share of all tenants" : NULL;
 }

@@ -13,5 +13,7 @@
 /* Why that user, or that tenant, gets no further row; NULL if it does. */
 const char *share_refuse_member(const struct books *books, uid_t uid, unsigned tenant);
 const char *share_refuse_lease(const struct books *books, uid_t uid, unsigned tenant);
+/* Why that pattern makes no further tenant. */
+const char *share_refuse_tenant(const struct books *books, const char *pattern);
 
 #endif

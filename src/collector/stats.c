@@ -190,7 +190,9 @@ static void visit_tenant(struct stats_visit *visit, unsigned number)
 	head.processes = tenant->members;
 	head.tenant = name;
 	head.weight = tenant->weight;
-	if (said && said->runtime)
+	if (said && said->pattern)
+		head.flags |= STATS_PATTERN;
+	else if (said && said->runtime)
 		head.flags |= STATS_RUNTIME;
 	if (!said && strcmp(name, COLLECTOR_TENANT))
 		head.flags |= STATS_REMOVED;

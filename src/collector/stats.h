@@ -24,6 +24,7 @@ enum stats_flag {
 	STATS_WATCHED = 256,  /* there is a monitor: kernel and drift mean something */
 	STATS_INACTIVE = 512, /* uncovered although the library is loaded */
 	STATS_FORBIDDEN = 1024, /* of a tenant on a device: it may not use it */
+	STATS_PATTERN = 2048,	/* a tenant that a pattern has made */
 };
 
 /* One owner, in total or on one device. The strings last until the visitor returns. */

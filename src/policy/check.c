@@ -14,6 +14,7 @@
 #include "base/translation.h"
 #include "policy/conditions.h"
 #include "policy/guarantees.h"
+#include "policy/pattern.h"
 #include "policy/reader.h"
 
 #define MISTAKE(name, text)
@@ -76,12 +77,22 @@ static bool tenant_has_invalid_match(const struct policy *policy,
 	return false;
 }
 
+/* A section of a single job or user beside a pattern: the pattern has its match lines. */
+static bool name_is_of_pattern(const struct policy *policy, const struct policy_tenant *tenant)
+{
+	for (const struct policy_tenant *pattern = policy->tenants; pattern;
+	     pattern = pattern->next)
+		if (pattern != tenant && policy_pattern_fits(pattern->name, tenant->name))
+			return true;
+	return false;
+}
+
 static void policy_check_tenant_without_match(const struct policy *policy, const char *devices)
 {
 	for (const struct policy_tenant *tenant = policy->tenants; tenant; tenant = tenant->next) {
 		struct policy_mark mark;
 
-		if (!strcmp(tenant->name, TENANT_OTHERS) ||
+		if (!strcmp(tenant->name, TENANT_OTHERS) || name_is_of_pattern(policy, tenant) ||
 		    tenant_has_rule(policy, tenant, false) ||
 		    tenant_has_invalid_match(policy, tenant))
 			continue;
@@ -139,7 +150,8 @@ static void policy_check_guard_without_cgroup(const struct policy *policy, const
 		/* A tenant without any match line has a warning of its own. */
 		if (!policy_tenant_guard(policy, tenant) ||
 		    !tenant_has_rule(policy, tenant, false) ||
-		    tenant_has_rule(policy, tenant, true) ||
+		    (tenant_has_rule(policy, tenant, true) &&
+		     !policy_name_is_pattern(tenant->name)) ||
 		    tenant_has_invalid_match(policy, tenant))
 			continue;
 		mark = tenant_line(policy, tenant, POLICY_KEY_guard, NULL);

@@ -136,11 +136,9 @@ void policy_keys_release(unsigned sections, void *structure)
 
 bool policy_name_is_valid(const char *name)
 {
-	static const char characters[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
 	size_t length = strlen(name);
 
-	return length > 0 && length < NAME_SIZE && strspn(name, characters) == length;
+	return length > 0 && length < NAME_SIZE && strspn(name, POLICY_NAME_CHARACTERS) == length;
 }
 
 void policy_key_print(const struct policy_key *key, const struct policy_place *place,

@@ -13,6 +13,7 @@
 #include "policy/values.h"
 
 /* Names of tenants and of devices. */
+#define POLICY_NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 #define POLICY_NAME_EXPECTED "1 to 63 of the characters A-Z a-z 0-9 _ . -"
 
 enum { POLICY_KEY_NAME = 192 }; /* room for "process.device.NAME.KIND" */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "policy/conditions.h"
+#include "policy/pattern.h"
 #include "policy/policy.h"
 
 static bool ids_have(const struct policy_ids *ids, uint32_t id)
@@ -106,17 +107,44 @@ const struct policy_rule *policy_match(const struct policy *policy,
 	return rule_met(policy, &facts);
 }
 
+/* Where no rule is met, the tenant has the name of [default]. */
+static void rule_tenant(const struct policy *policy, const struct policy_rule *rule,
+			const struct policy_facts *facts, char ret_tenant[NAME_SIZE])
+{
+	if (rule && policy_name_is_pattern(rule->tenant->name))
+		policy_pattern_expand(rule->tenant->name, facts, ret_tenant);
+	else
+		snprintf(ret_tenant, NAME_SIZE, "%s",
+			 rule ? rule->tenant->name : policy->fallback.name);
+}
+
+const struct policy_rule *policy_match_tenant(const struct policy *policy,
+					      const struct policy_subject *subject,
+					      char ret_tenant[NAME_SIZE])
+{
+	const struct policy_facts facts = subject_facts(subject);
+	const struct policy_rule *rule = rule_met(policy, &facts);
+
+	rule_tenant(policy, rule, &facts, ret_tenant);
+	return rule;
+}
+
 void policy_place(const struct policy *policy, const struct policy_subject *subject,
 		  struct placement *ret_placement)
 {
 	const struct policy_facts facts = subject_facts(subject);
 	const struct policy_rule *rule = rule_met(policy, &facts);
-	const char *name = rule ? rule->tenant->name : policy->fallback.name;
-	const struct policy_tenant *tenant = policy_tenant_find(policy, name);
-	struct placement placement = { .mode = policy_tenant_mode(policy, tenant),
-				       .guard = policy_tenant_guard(policy, tenant) };
+	const struct policy_tenant *tenant;
+	struct placement placement = { .mode = 0 };
 
-	snprintf(placement.tenant, sizeof(placement.tenant), "%s", name);
+	rule_tenant(policy, rule, &facts, placement.tenant);
+	tenant = policy_tenant_find(policy, placement.tenant);
+	if (rule && policy_name_is_pattern(rule->tenant->name))
+		snprintf(placement.pattern, sizeof(placement.pattern), "%s", rule->tenant->name);
+	if (!tenant && rule) /* the pattern's values are those of a tenant that is not made yet */
+		tenant = rule->tenant;
+	placement.mode = policy_tenant_mode(policy, tenant);
+	placement.guard = policy_tenant_guard(policy, tenant);
 	snprintf(placement.container, sizeof(placement.container), "%s", facts.container);
 	snprintf(placement.job, sizeof(placement.job), "%s", facts.job);
 	if (rule) {

@@ -29,11 +29,20 @@ static int policy_overlay(struct policy *policy, const struct policy *over)
 
 	if (result == 0)
 		result = keys_merge(POLICY_OF_TENANT, &policy->fallback, &over->fallback);
+	/* Those that are made from patterns after the patterns. */
+	for (const struct policy_tenant *from = over->tenants; from && result == 0;
+	     from = from->next)
+		if (!from->pattern)
+			result = policy_tenant_add(policy, from->name, from->runtime, &tenant);
 	for (const struct policy_tenant *from = over->tenants; from && result == 0;
 	     from = from->next) {
-		result = policy_tenant_add(policy, from->name, from->runtime, &tenant);
+		if (from->pattern)
+			result = policy_tenant_make(
+				policy, from->name,
+				policy_tenant_find(policy, from->pattern->name));
 		if (result == 0)
-			result = keys_merge(POLICY_OF_TENANT, tenant, from);
+			result = keys_merge(POLICY_OF_TENANT,
+					    policy_tenant_find(policy, from->name), from);
 	}
 	for (const struct policy_rule *rule = over->rules; rule && result == 0; rule = rule->next)
 		result = policy_rule_add(policy, policy_tenant_find(policy, rule->tenant->name),

@@ -6,6 +6,7 @@
 #include "policy/policy.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,25 +35,49 @@ struct policy_tenant *policy_tenant_find(const struct policy *policy, const char
 	return tenant;
 }
 
-int policy_tenant_add(struct policy *policy, const char *name, bool runtime,
-		      struct policy_tenant **ret_tenant)
+/* The one of that name, or a new one while there are fewer than so many; those that are made from
+ * patterns do not count. */
+static int tenant_find_or_add(struct policy *policy, const char *name, unsigned most,
+			      struct policy_tenant **ret_tenant, bool *ret_new)
 {
 	struct policy_tenant **end = &policy->tenants;
 	unsigned tenants = 0;
 
 	for (; *end && strcmp((*end)->name, name); end = &(*end)->next)
-		tenants++;
+		tenants += !(*end)->pattern;
+	*ret_new = !*end;
 	if (!*end) {
-		if (tenants == POLICY_TENANTS)
+		if (tenants >= most)
 			return -E2BIG;
 		*end = calloc(1, sizeof(**end));
 		if (!*end)
 			return -ENOMEM;
 		tenant_init(*end, name);
-		(*end)->runtime = runtime;
 	}
 	*ret_tenant = *end;
 	return 0;
+}
+
+int policy_tenant_add(struct policy *policy, const char *name, bool runtime,
+		      struct policy_tenant **ret_tenant)
+{
+	bool is_new;
+	int result = tenant_find_or_add(policy, name, POLICY_TENANTS, ret_tenant, &is_new);
+
+	if (result == 0 && is_new)
+		(*ret_tenant)->runtime = runtime;
+	return result;
+}
+
+int policy_tenant_make(struct policy *policy, const char *name, struct policy_tenant *pattern)
+{
+	struct policy_tenant *tenant;
+	bool is_new;
+	int result = tenant_find_or_add(policy, name, UINT_MAX, &tenant, &is_new);
+
+	if (result == 0)
+		tenant->pattern = pattern;
+	return result;
 }
 
 int policy_rule_add(struct policy *policy, struct policy_tenant *tenant,
@@ -138,6 +163,9 @@ int policy_remove_tenant(struct policy *policy, const char *name)
 		return -ENOENT;
 	policy_rules_drop(policy, tenant);
 	*at = tenant->next;
+	for (struct policy_tenant *made = policy->tenants; made; made = made->next)
+		if (made->pattern == tenant)
+			made->pattern = NULL;
 	policy_keys_release(POLICY_OF_TENANT, tenant);
 	free(tenant);
 	return 0;
@@ -145,13 +173,16 @@ int policy_remove_tenant(struct policy *policy, const char *name)
 
 /* ---- values in force */
 
-/* The tenant's value of a key with one value, or that of [default], or the initial one. */
+/* The tenant's value of a key with one value, or that of its pattern or of [default], or the
+ * initial one. */
 static const void *tenant_value(const struct policy *policy, const struct policy_tenant *tenant,
 				enum policy_key_number number)
 {
 	const struct policy_key *key = &policy_keys[number];
 	const void *value = tenant ? policy_key_get(key, tenant, NULL) : NULL;
 
+	if (!value && tenant && tenant->pattern)
+		value = policy_key_get(key, tenant->pattern, NULL);
 	if (!value)
 		value = policy_key_get(key, &policy->fallback, NULL);
 	return value ? value : key->initial;
@@ -267,10 +298,16 @@ unsigned policy_pressure(const struct policy *policy)
 static uint64_t tenant_amount(const struct policy *policy, const struct policy_tenant *tenant,
 			      enum policy_key_number number, const char *device, enum kind kind)
 {
-	const struct policy_tenant *const layers[] = { tenant, &policy->fallback };
+	bool of_pattern = tenant && (tenant->pattern || policy_name_is_pattern(tenant->name));
+	/* How many tenants a pattern makes is not known: [default] reserves nothing for them. */
+	const struct policy_tenant *const layers[] = {
+		tenant,
+		tenant ? tenant->pattern : NULL,
+		number == POLICY_KEY_guarantee && of_pattern ? NULL : &policy->fallback,
+	};
 	const struct policy_key *key = &policy_keys[number];
 
-	for (int i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < sizeof(layers) / sizeof(layers[0]); i++) {
 		const char *structure = (const char *)layers[i];
 		const uint64_t *amount = NULL;
 

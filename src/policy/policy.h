@@ -135,6 +135,9 @@ struct policy_tenant {
 	struct policy_tenant *next; /* in the order of first mention */
 	char name[NAME_SIZE];
 	bool runtime; /* named by a command, not by a file */
+	/* Of one that was made from a pattern: whose values count where it sets none. Only the
+	 * policy in force has such tenants. */
+	struct policy_tenant *pattern;
 #define KEY_TENANT(field, name, type, initial, help) POLICY_FIELD_##type(field);
 #include "policy/keys.def"
 };
@@ -226,6 +229,11 @@ int policy_write(const struct policy *policy, const char *path);
 const struct policy_rule *policy_match(const struct policy *policy,
 				       const struct policy_subject *subject);
 
+/* The same, and the name of the tenant: of a pattern, that of the one for this process. */
+const struct policy_rule *policy_match_tenant(const struct policy *policy,
+					      const struct policy_subject *subject,
+					      char ret_tenant[NAME_SIZE]);
+
 /* The same with all that comes of it. */
 void policy_place(const struct policy *policy, const struct policy_subject *subject,
 		  struct placement *ret_placement);
@@ -246,6 +254,13 @@ void policy_labels(const char *cgroup, char ret_container[2 * NAME_SIZE],
 		   char ret_job[NAME_SIZE]);
 
 struct policy_tenant *policy_tenant_find(const struct policy *policy, const char *name);
+
+/* Whether the name is that of a pattern, [tenant job-%j]: it has no processes of its own. */
+bool policy_name_is_pattern(const char *name);
+
+/* Adds a tenant that is made from a pattern of the same policy, or makes one of the tenant with
+ * that name. POLICY_TENANTS does not bound these. -ENOMEM. */
+int policy_tenant_make(struct policy *policy, const char *name, struct policy_tenant *pattern);
 
 /* The limit in force: as set, or UNLIMITED. device NULL: in total. */
 uint64_t policy_limit(const struct policy_limits *limits, const char *device, enum kind kind);

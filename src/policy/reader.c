@@ -16,6 +16,7 @@
 #include "policy/conditions.h"
 #include "policy/guarantees.h"
 #include "policy/keys.h"
+#include "policy/pattern.h"
 #include "policy/report.h"
 #include "policy/when.h"
 
@@ -119,6 +120,8 @@ static int rule_read(struct reader *reader, char *value)
 	while (result == 0 && (condition = strsep(&value, BLANKS)))
 		if (*condition)
 			result = policy_condition_parse(&reader->source, condition, &rule);
+	if (result == 0)
+		result = policy_pattern_check_rule(&reader->source, reader->owner->name, &rule);
 	if (result < 0)
 		return result;
 	result = policy_rule_add(reader->policy, reader->owner, &rule);
@@ -149,6 +152,26 @@ static int when_read(struct reader *reader, const char *value)
 	return result < 0 ? policy_fail_errno(&reader->source, result) : 0;
 }
 
+/* What the tenants of a pattern cannot have: the kernel's guard knows tenants by their cgroups, and
+ * how many guarantees there will be is not known. */
+static int pattern_value_check(const struct reader *reader, const struct policy_key *key,
+			       const struct policy_place *place, const union policy_value *value)
+{
+	char name[POLICY_KEY_NAME];
+
+	if (!reader->owner || !policy_name_is_pattern(reader->owner->name))
+		return 0;
+	if (key != &policy_keys[POLICY_KEY_guarantee] &&
+	    (key != &policy_keys[POLICY_KEY_guard] ||
+	     *(const enum policy_switch *)value != POLICY_ON))
+		return 0;
+	policy_key_print(key, place, name);
+	return policy_fail(&reader->source, -EINVAL,
+			   "%s: not possible in the pattern [tenant %s]: expected it in the section "
+			   "of a single tenant",
+			   name, reader->owner->name);
+}
+
 static int value_read(struct reader *reader, const struct policy_key *key,
 		      const struct policy_place *place, const char *text)
 {
@@ -159,6 +182,8 @@ static int value_read(struct reader *reader, const struct policy_key *key,
 
 	if (!unset)
 		result = key->type->parse(&reader->source, key, place, text, &value);
+	if (!unset && result == 0)
+		result = pattern_value_check(reader, key, place, &value);
 	if (result < 0)
 		return result;
 	result = policy_key_set(key, structure, place, unset ? NULL : &value);
@@ -207,7 +232,11 @@ static int tenant_read(struct reader *reader, const char *name)
 	if (!*name)
 		return policy_fail(&reader->source, -EINVAL,
 				   "[tenant]: missing name: expected [tenant NAME]");
-	if (!policy_name_is_valid(name))
+	if (policy_name_is_pattern(name) && !policy_pattern_is_valid(name))
+		return policy_fail(&reader->source, -EINVAL,
+				   POLICY_WORD ": invalid pattern: expected %s", name,
+				   POLICY_PATTERN_EXPECTED);
+	if (!policy_name_is_pattern(name) && !policy_name_is_valid(name))
 		return policy_fail(&reader->source, -EINVAL,
 				   POLICY_WORD
 				   ": invalid name of a tenant: expected " POLICY_NAME_EXPECTED,

@@ -10,6 +10,7 @@
 
 #include "base/translation.h"
 #include "policy/keys.h"
+#include "policy/pattern.h"
 #include "policy/problem.h"
 
 #define BLANKS " \t"
@@ -134,7 +135,9 @@ static const char *section_cut(const char *text, key_test *is_key, char tenant[N
 			if (!is_key(section, dot))
 				continue;
 			snprintf(tenant, NAME_SIZE, "%.*s", (int)(dot - 1 - key), key);
-			return policy_name_is_valid(tenant) ? dot : NULL;
+			return policy_name_is_valid(tenant) || policy_pattern_is_valid(tenant) ?
+				       dot :
+				       NULL;
 		}
 		return NULL;
 	}

@@ -153,6 +153,7 @@ enum {
 	ROW_WATCHED = 256,  /* there is a monitor: kernel and drift mean something */
 	ROW_INACTIVE = 512,  /* uncovered although the library is loaded */
 	ROW_FORBIDDEN = 1024, /* of a tenant on a device: it may not use it, so the limits are 0 */
+	ROW_PATTERN = 2048, /* a tenant that a pattern of the policy has made */
 };
 
 /* One owner of resources, on one device or (device "") in total. */
@@ -298,6 +299,8 @@ enum proto_event_type {
 	EVENT_RULE,	 /* a when line is in force, or no longer */
 	EVENT_RATE,	 /* calls above a rate were refused, or tolerated, in the last second */
 	EVENT_SHARE,	 /* a tenant's limit in force is another share of its configured one */
+	EVENT_TENANT_CREATED, /* by a pattern, for its first process */
+	EVENT_TENANT_REMOVED, /* likewise: its last process has left */
 	EVENT_TYPES
 };
 
@@ -426,7 +429,7 @@ PROTO_SIZE(event, 96 + 2 * NAME_SIZE + 256);
 PROTO_SIZE(ask, 16);
 PROTO_SIZE(explanation, 8 + 16 + 4 * NAME_SIZE + 2 * 256 + sizeof(struct proto_event));
 PROTO_SIZE(subject, 16 + 16 * 4 + 256 + 3 * NAME_SIZE);
-PROTO_SIZE(placement, 8 + 4 * NAME_SIZE + 2 * PLACEMENT_TEXT + 2 * 8 * KIND_COUNT);
+PROTO_SIZE(placement, 8 + 5 * NAME_SIZE + 2 * PLACEMENT_TEXT + 2 * 8 * KIND_COUNT);
 PROTO_SIZE(guard, 56 + NAME_SIZE + 256 + 4 * 8 * KIND_COUNT);
 #undef PROTO_SIZE
 

@@ -17,6 +17,7 @@ struct placement {
 	uint32_t mode; /* enum mode */
 	uint32_t guard; /* the policy wants the kernel to keep the limits, too */
 	char tenant[NAME_SIZE];
+	char pattern[NAME_SIZE]; /* by which the tenant is made; "": by none */
 	char container[2 * NAME_SIZE]; /* as given, or as the cgroup's path tells; "" */
 	char job[NAME_SIZE];	       /* likewise */
 	char source[PLACEMENT_TEXT];   /* of the match line: "FILE:LINE" or "command"; "": none */

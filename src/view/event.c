@@ -33,6 +33,8 @@ static const struct event_type {
 	[EVENT_RULE] = { "rule", NULL, false },
 	[EVENT_RATE] = { "rate", COLOUR_WARNING, false },
 	[EVENT_SHARE] = { "share", NULL, true },
+	[EVENT_TENANT_CREATED] = { "tenant_created", NULL, false },
+	[EVENT_TENANT_REMOVED] = { "tenant_removed", NULL, false },
 };
 
 static const struct event_type *type_of(uint32_t type)

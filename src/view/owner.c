@@ -17,12 +17,12 @@
 /* In the order of the bits of proto_row.flags. Of ROW_WATCHED the shares tell. */
 static const char *const state_names[] = { "draining", "orphan",  "unattached", "socket",
 					   "runtime",  "removed", "uncovered",	"drift",
-					   NULL,       "inactive", "forbidden" };
+					   NULL,       "inactive", "forbidden", "pattern" };
 
 _Static_assert(ROW_DRAINING == 1 << 0 && ROW_ORPHAN == 1 << 1 && ROW_UNATTACHED == 1 << 2 &&
 		       ROW_SOCKET == 1 << 3 && ROW_RUNTIME == 1 << 4 && ROW_REMOVED == 1 << 5 &&
 		       ROW_UNCOVERED == 1 << 6 && ROW_DRIFT == 1 << 7 && ROW_INACTIVE == 1 << 9 &&
-		       ROW_FORBIDDEN == 1 << 10,
+		       ROW_FORBIDDEN == 1 << 10 && ROW_PATTERN == 1 << 11,
 	       "a name for each bit");
 
 static const struct form form_state = {

@@ -315,6 +315,32 @@ static void monitors(void)
 	collector_stop(); /* it is the same one */
 }
 
+/* A process without the library has the tenant that a pattern makes, too, while the kernel has
+ * objects of it. */
+static void patterns(void)
+{
+	char policy[128], name[NAME_SIZE];
+	unsigned row;
+	pid_t bare;
+
+	snprintf(policy, sizeof(policy), "[tenant me-%%u]\nmatch = uid=%u\n", (unsigned)geteuid());
+	snprintf(name, sizeof(name), "me-%u", (unsigned)geteuid());
+	watched_begin(policy, MONITOR_KPROBE);
+	bare = unguarded_start();
+	CHECK(collector_tenant(name).scope != ROW_TENANT);
+	row = kernel_row(bare, "rxe0", "raw");
+	kernel_set(row, KIND_qp, 5);
+	EVENTUALLY(collector_tenant(name).kernel[KIND_qp] == 5);
+	wait_seconds(2 * SAMPLE);
+	CHECK(collector_tenant(name).flags & ROW_UNCOVERED &&
+	      collector_tenant(name).flags & ROW_PATTERN);
+	kernel_clear(row);
+	EVENTUALLY(collector_tenant(name).scope != ROW_TENANT);
+	collector_must_live();
+	process_kill(bare);
+	collector_stop();
+}
+
 static void drive(void)
 {
 	watched_prepare();
@@ -323,6 +349,7 @@ static void drive(void)
 	RUN(sums);
 	RUN(devices_of_the_kernel);
 	RUN(filters);
+	RUN(patterns);
 }
 
 int main(int argc, char **argv)

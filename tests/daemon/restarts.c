@@ -271,10 +271,10 @@ static void versions(void)
 	collector_stop();
 	patch("state/ledger", 8, 77);
 	text = refuses_to_start();
-	CHECK(strstr(text, "/state/ledger: has the layout version 77, this collector needs 5") &&
+	CHECK(strstr(text, "/state/ledger: has the layout version 77, this collector needs 6") &&
 		      strstr(text, "exit 1"),
 	      "%s", text);
-	patch("state/ledger", 8, 5);
+	patch("state/ledger", 8, 6);
 	collector_start("");
 	collector_stop();
 	/* Anything in the book that leads nowhere is damage, not a crash. */

@@ -206,6 +206,74 @@ static void given(void)
 	policy_free(policy);
 }
 
+/* The names of tenants that patterns make, and what patterns cannot be. */
+static void patterns(void)
+{
+	static const struct {
+		const char *text, *tenant;
+		uint64_t limit;
+	} rows[] = {
+		{ "job=4711", "job-4711", 4 },
+		{ "job=4711,uid=1000", "job-4711", 4 },
+		{ "job=1", "job-1", 9 }, /* has a section of its own */
+		{ "job=12[3].head", "job-12_3_.head-0e077f21", 4 },
+		{ "container=web,uid=7", "box-web-7", UNLIMITED },
+		{ "container=" ID ",uid=7", "box-0123456789ab-7", UNLIMITED },
+		{ "container=a-very-long-name-that-does-not-fit-into-the-name,uid=7",
+		  "box-a-very-long-name-tha-3cd87f33-7", UNLIMITED },
+		{ "uid=1001", "u-1001", UNLIMITED },
+		{ "uid=5", "default", UNLIMITED },
+	};
+	static const struct {
+		const char *text;
+		unsigned line;
+		const char *words;
+	} bad[] = {
+		{ "[tenant %j]\n", 1, "'%j': invalid pattern: expected a name that begins" },
+		{ "[tenant job-%]\n", 1, "invalid pattern" },
+		{ "[tenant job-%x]\n", 1, "invalid pattern" },
+		{ "[tenant job/%j]\n", 1, "invalid pattern" },
+		{ "[tenant j%j%c%u]\n", 1, "invalid pattern" },
+		{ "[tenant job-%j]\nmatch = uid=1\n", 2, "match: missing condition job=" },
+		{ "[tenant b-%c]\nmatch = job=*\n", 2, "match: missing condition container=" },
+		{ "[tenant u-%u]\nguard = on\n", 2, "guard: not possible in the pattern" },
+		{ "[tenant u-%u]\nguarantee.qp = 1\n", 2,
+		  "guarantee.qp: not possible in the pattern" },
+	};
+	struct policy *policy = policy_good("[tenant job-%j]\nmatch = job=*\nqp = 4\nguard = off\n"
+					    "[tenant job-1]\nqp = 9\n"
+					    "[tenant box-%c-%u]\nmatch = container=*\n"
+					    "[tenant u-%u]\nmatch = uid=1000-1099\n");
+	struct policy *copy;
+	char problem[PROBLEM_SIZE];
+	struct policy_given said;
+	struct placement placement;
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (!CHECK(policy_given_parse(rows[i].text, &said, problem) == 0, "%s", problem))
+			continue;
+		policy_place(policy, &said.subject, &placement);
+		CHECK(!strcmp(placement.tenant, rows[i].tenant), "%s: %s", rows[i].text,
+		      placement.tenant);
+		CHECK(placement.limit[KIND_qp] == rows[i].limit, "%s", rows[i].text);
+		CHECK(strlen(placement.tenant) < NAME_SIZE);
+	}
+	/* One that was made has the values of its pattern, and its own before them. */
+	CHECK(policy_tenant_make(policy, "job-2", policy_tenant_find(policy, "job-%j")) == 0);
+	CHECK(policy_limit_of(policy, "job-2", false, NULL, KIND_qp) == 4);
+	CHECK(policy_change(policy, "tenant job-%j", "qp = 5\nmr = 6", problem) == 0);
+	CHECK(policy_change(policy, "tenant job-2", "mr = 7", problem) == 0);
+	copy = policy_merge(policy, NULL);
+	CHECK(policy_limit_of(copy, "job-2", false, NULL, KIND_qp) == 5 &&
+	      policy_limit_of(copy, "job-2", false, NULL, KIND_mr) == 7);
+	CHECK(policy_remove_tenant(copy, "job-%j") == 0 &&
+	      policy_limit_of(copy, "job-2", false, NULL, KIND_qp) == UNLIMITED);
+	policy_free(copy);
+	policy_free(policy);
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		policy_bad(bad[i].text, bad[i].line, bad[i].words);
+}
+
 static void driver(void)
 {
 	policy_files_begin();
@@ -213,6 +281,7 @@ static void driver(void)
 	RUN(matching);
 	RUN(kernel_rules);
 	RUN(given);
+	RUN(patterns);
 	policy_files_remove();
 }
 

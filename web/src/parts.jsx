@@ -92,7 +92,7 @@ export function kinds_of(owners) {
 	return [...shown.filter(is_limited), ...shown.filter((kind) => !is_limited(kind))];
 }
 
-const GLYPHS = { uncovered: "◌", draining: "▼", drift: "≠", runtime: "+", removed: "−", orphan: "◇", inactive: "◌" };
+const GLYPHS = { uncovered: "◌", draining: "▼", drift: "≠", runtime: "+", pattern: "∗", removed: "−", orphan: "◇", inactive: "◌" };
 export const States = ({ states }) =>
 	states.map((state) => (
 		<span key={state} class={`chip ${state}`}>

@@ -136,6 +136,8 @@ const texts = {
 	e_rule: ["rule", "规则"],
 	e_rate: ["rate", "速率"],
 	e_share: ["share", "份额"],
+	e_tenant_created: ["tenant created", "租户已创建"],
+	e_tenant_removed: ["tenant removed", "租户已移除"],
 	s_limit: ["{0} {1} more wanted, {2} of {3} in use; limit of the {4}", "{1} 需要 {0}，已用 {2} / {3}；{4}的限制"],
 	s_share: ["{0}: limit in force now {1}", "{0}：当前生效的限制 {1}"],
 	x_joined: ["A process registered with the collector at its first verb.", "进程在第一次调用 verbs 时向收集服务登记。"],
