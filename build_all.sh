@@ -31,6 +31,8 @@ lab_packages=(qemu-system-x86 busybox-static kmod cpio xz-utils iproute2 rdma-co
 test_packages=(jq valgrind strace shellcheck cppcheck spin ibverbs-utils rdmacm-utils libfabric-bin ucx-utils
 	openmpi-bin libopenmpi-dev python3-pyverbs gcc-multilib prometheus curl tmux
 	chromium fonts-wqy-microhei locales groff)
+# What the documents are checked with.
+test_packages+=(mandoc hunspell hunspell-en-gb debootstrap)
 
 # npm bundles the page; whoever has one from elsewhere needs no package.
 command -v npm >/dev/null || build_packages+=(nodejs npm)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Makes docs/images/page.png and top.png, the pictures of README.md, from a real run: a collector with
+# Makes docs/images/page.png and top.png, the pictures of the README and the guide, from a real run: a collector with
 # a policy, programs of four users that make and free objects on the stand-in libibverbs, a browser,
 # and a terminal (tmux). Needs root, for the users. Not a test.
 # usage: tests/web/pictures.sh [SECONDS]
