@@ -4,6 +4,7 @@
 # are well-formed (mandoc), words are spelt as in a dictionary or in tests/spelling.txt, and README
 # stays short. What documents let a reader paste is for guide.sh.
 # usage: tests/documents.sh [--list | --only CASE]
+export LC_ALL=C.UTF-8 # headings in Chinese
 # shellcheck source=tests/cases.sh
 . "$(dirname "$0")/cases.sh"
 cd "${SOURCE_DIRECTORY:-$(dirname "$0")/..}" || exit 1
@@ -12,7 +13,7 @@ mapfile -t documents < <(find . \( -path './build*' -o -path ./.git -o -path '*/
 # anchors FILE: the names that links to its headings have
 anchors() {
 	sed -n '/^```/,/^```$/d; s/^##* //p' "$1" | sed -E 's/\[([^]]*)\]\([^)]*\)/\1/g; s/[：，、（）。？！“”…`]//g' |
-		LC_ALL=C sed 's/.*/\L&/; s/[^a-z0-9 _\x80-\xff-]//g; s/ /-/g'
+		LC_ALL=C tr -d '!-,./:-@[-^`{-~' | LC_ALL=C tr 'A-Z ' 'a-z-'
 }
 # bad_links FILE: the links of a document that lead nowhere
 bad_links() {
@@ -80,9 +81,8 @@ text_of_page() { # only lines of text: those with a macro are mostly names
 	sed -E -e '/^\.EX/,/^\.EE/d; /^[.'"'"']/d' -e 's/\\f[A-Z]//g; s/\\-/-/g; s/\\[&e]//g; s/\\\((aq|dq|bu)/ /g' "$@" | text_of_words
 }
 text_of_words() { sed -E "s#[^ ]*[/_=<>@][^ ]*##g; s/’/'/g" | LC_ALL=C tr -c "A-Za-z0-9'.\n-" ' '; }
-misspelt() { hunspell -d en_GB -l | sed "s/'s\$//; s/^'//; s/'\$//" | grep -E '^[A-Za-z]{3}' | sort -u | comm -23 - <(grep -v '^#' tests/spelling.txt | LC_ALL=C.UTF-8 sort -u); }
+misspelt() { hunspell -d en_GB -l | sed "s/'s\$//; s/^'//; s/'\$//" | grep -E '^[A-Za-z]{3}' | sort -u | comm -23 - <(grep -v '^#' tests/spelling.txt | sort -u); }
 spelling() {
-	export LC_ALL=C.UTF-8
 	if ! hunspell -D 2>&1 </dev/null | grep -q en_GB; then
 		skip_part "hunspell or its dictionary en_GB is not installed"
 		return

@@ -71,7 +71,7 @@ runs_here() {
 
 # paste_document DOCUMENT: runs its blocks; what block N printed is in $work/pasted/N.out, its status in N.status
 paste_document() {
-	local number=0 block where=$work
+	local number=0 block where=$work alone
 	rm -rf "$work/pasted" "$work/checkout"
 	mkdir -p "$work/pasted" "$work/checkout"
 	blocks "$1" "$work/pasted"
@@ -103,7 +103,11 @@ paste_document() {
 		unshare --mount --pid --fork --kill-child "$GUIDE_ROOT/enter" "$GUIDE_ROOT" /session/session \
 			</dev/null >"$work/said" 2>&1 || true
 	else
-		script -qec "bash $work/session" /dev/null </dev/null >"$work/said" 2>&1 || true
+		# In a network of its own, where that is possible: the documents name ports.
+		alone=()
+		[ -n "$in_lab" ] || ! unshare --net ip link set lo up 2>/dev/null ||
+			alone=(unshare --net sh -c 'ip link set lo up && exec "$@"' sh)
+		"${alone[@]}" timeout 1800 script -qec "bash $work/session" /dev/null </dev/null >"$work/said" 2>&1 || true
 	fi
 	tr -d '\r' <"$work/said" | awk -v to="$work/pasted" '
 		function flush(  i) { # without the empty line that the marker put before itself
@@ -144,9 +148,8 @@ in_lab=''
 readme() { document "$source/README.md"; }
 readme_zh() { document "$source/README.zh.md"; }
 guide() { document "$source/docs/guide.md"; }
-guide_zh() { document "$source/docs/guide.zh.md"; }
 whole_host() { document "$source/docs/whole-host.md"; }
-# The blocks that need a kernel, in a virtual machine; both languages have the same blocks.
+# The blocks that need a kernel, in a virtual machine; both languages have the same blocks (translations).
 guide_lab() {
 	in_lab=1
 	document "$source/docs/guide.md"
