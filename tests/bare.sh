@@ -42,7 +42,8 @@ cat >"$root/enter" <<-'END'
 	for name in null zero full random urandom tty; do touch "$1/dev/$name" && mount --bind "/dev/$name" "$1/dev/$name"; done
 	ln -s pts/ptmx "$1/dev/ptmx"
 	ln -s /proc/self/fd "$1/dev/fd"
-	exec chroot "$1" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb \
+	# (not by exec: process 1 of the namespace gets orphans, which script does not expect)
+	chroot "$1" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb \
 		script -qec "bash $2" /dev/null
 END
 chmod 755 "$root/enter"
