@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Everything that rules of advice look at: what a collector said at one moment, and what was seen
- * of its processes. Rules are functions of it and ask nobody.
+ * Everything that rules of advice look at: what a collector said at one moment, and what was
+ * seen of its processes. Rules are functions of it and send no requests.
  */
 #ifndef ADVICE_OBSERVATION_H
 #define ADVICE_OBSERVATION_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Files as a whole: reading a small one, replacing one, making directories. For
- * programs of our own only: the library in other programs uses none of this.
+ * programs of our own only: the preloaded library does not use them.
  */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A lock between the threads of one process: one word, zero when free, a
- * handful of instructions when nobody waits. Lies well on pages that a forked
- * child finds zeroed. Sections under it are short and never sleep.
+ * A lock between the threads of one process: one word, zero when free, a few
+ * instructions while no thread waits. Lies well on pages that a forked child
+ * finds zeroed. Sections under it are short and never sleep.
  */
 #ifndef BASE_LOCK_H
 #define BASE_LOCK_H

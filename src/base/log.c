@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writing of log lines; see log.h. Every system call here is a raw one: the
- * libc wrappers of open and write are cancellation points, and a verb that
- * was none must not become one by being logged.
+ * libc wrappers of open and write are cancellation points, and a verb that is
+ * not a cancellation point must not become one because it is logged.
  */
 #include "base/log.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing inside somebody else's program. Nothing here raises a signal in it, waits for a
+ * Writing inside a guarded program. No function here raises a signal in it, waits for a
  * reader, writes into a file that is not meant, is a cancellation point or changes errno.
- * What cannot be written so is dropped.
+ * A text that cannot be written so is dropped.
  */
 #ifndef BASE_OUTPUT_H
 #define BASE_OUTPUT_H

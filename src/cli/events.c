@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * events: what happened, once or as it happens. Who follows asks for all events first, and then
+ * events: what happened, once or as it happens. A follower asks for all events first, and then
  * for new ones: so it knows which of them it has, also after the collector was started again.
  */
 #include <poll.h>

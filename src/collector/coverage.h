@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose the processes are that have something in the kernel: those of members, and those that
- * nobody guards, with the tenant that they belong to by the rules.
+ * Which processes have objects in the kernel: members, and processes without the library,
+ * with the tenant that the rules give them.
  */
 #ifndef COLLECTOR_COVERAGE_H
 #define COLLECTOR_COVERAGE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the kernel has something else than the books of a member say, and not just for a
- * moment. The counts of both are given; what is made of a difference is decided here.
+ * Lasting differences between the kernel's counts and the books of a member. The caller
+ * gives both counts; this file decides whether a difference counts as drift.
  */
 #ifndef COLLECTOR_DRIFT_H
 #define COLLECTOR_DRIFT_H

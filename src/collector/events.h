@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The last things that happened, numbered: for who asks later, and for subscribers. Repeats are
- * one event with a count, and the tenant with most events loses its own oldest ones: a tenant
- * cannot push out those of others.
+ * The latest events, numbered, for later requests and for subscribers. Repeats are one event
+ * with a count, and the tenant with most events loses its own oldest ones: a tenant cannot push
+ * out those of others.
  */
 #ifndef COLLECTOR_EVENTS_H
 #define COLLECTOR_EVENTS_H

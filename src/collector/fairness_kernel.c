@@ -2,8 +2,8 @@
 /*
  * Fair shares of tenants whose limits the guard keeps: what it counts is held, also by processes
  * without the library, and what it refuses is wanted. Only in total: the guard knows no devices.
- * It asks nobody. So the limit of the host holds because the guard has a limit for all its tenants
- * together, and that falls before the others are granted more (decision 129).
+ * The guard asks no collector. So the limit of the host holds because the guard has a limit for
+ * all its tenants together, and that falls before the others are granted more (decision 129).
  */
 #include "collector/fairness_parts.h"
 #include "collector/guard_parts.h"

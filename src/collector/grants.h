@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What may be granted. The rules, at every instruction and also when the collector
+ * How much may be granted. The rules, at every instruction and also when the collector
  * is killed at it: a cap is never above what the books say was granted; the sum of
- * grants is never above a limit, unless that was cut below what is held; and nobody
- * is refused unless at one moment what was held, or was just being taken, left no room.
+ * grants is never above a limit, unless that was cut below what is held; and no process
+ * is refused unless at one moment the objects held, or just being taken, left no room.
  */
 #ifndef COLLECTOR_GRANTS_H
 #define COLLECTOR_GRANTS_H

@@ -2,9 +2,9 @@
 /*
  * The tenants whose limits the kernel keeps, too. From the policy come the cgroups that a
  * tenant is, and what it may have; they are written into the guard's maps, and below that
- * into rdma.max of the cgroups, which is weaker and needs no guard. Whoever ends here leaves
- * all of it in force. What the guard refused becomes an event. Nothing here grants, and no
- * process is looked at.
+ * into rdma.max of the cgroups, which is weaker and needs no guard. All of it stays in force
+ * when the collector ends. What the guard refused becomes an event. This file grants nothing
+ * and reads no process.
  */
 #ifndef COLLECTOR_GUARDS_H
 #define COLLECTOR_GUARDS_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernel has: rdma_monitor counts what processes make there, guarded or not, and here its
- * rows are read and summed by process. Reading changes nothing, neither on the books nor in the
- * kernel. Whose the processes are is for others to find (coverage.c), and so is how that compares
- * with the books (drift.c, reconcile.c). Without a monitor there is nothing but a sentence that
+ * What the kernel has: rdma_monitor counts what processes make there, guarded or not, and here
+ * its rows are read and summed by process. Reading changes nothing, neither on the books nor in
+ * the kernel. Whose the processes are is for others to find (coverage.c), and so is how that
+ * compares with the books (drift.c, reconcile.c). Without a monitor there is only a message that
  * says so.
  */
 #ifndef COLLECTOR_KERNEL_USAGE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The limits and the modes in force: from the effective policy into the books. Whoever needs
- * one, be it grants, the guard, rdma.max or a row that is shown, reads it from the books. What the
- * policy says (struct scope, configured) and what is in force (limit) are apart.
+ * The limits and the modes in force: from the effective policy into the books. Grants, the
+ * guard, rdma.max and displayed rows read them from the books. What the policy says (struct
+ * scope, configured) and what is in force (limit) are apart.
  */
 #ifndef COLLECTOR_LIMITS_H
 #define COLLECTOR_LIMITS_H

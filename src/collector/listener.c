@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The listening socket: its path, which is taken from nobody, and the clients that connect to
- * it. Knows no frames.
+ * The listening socket: its path, where it replaces no socket that is in use, and the clients
+ * that connect to it. Knows no frames.
  */
 #include "collector/server_parts.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who comes and goes. A member is a registered process: known by what the kernel
+ * Processes that register and end. A member is a registered process: known by what the kernel
  * says of the other end of its connection (peer.h), never by its own word; watched by a pidfd;
- * and looked up again after the collector was started anew. When it ends, everything
- * on its leases is given back, unless a forked child lives on with its descriptors and
- * so with its objects: then the member stays on the books as an orphan.
+ * and looked up again after the collector was started anew. When it ends, everything on its
+ * leases is given back, unless a forked child lives on with its descriptors and so with its
+ * objects: then the member stays on the books as an orphan.
  */
 #ifndef COLLECTOR_MEMBERS_H
 #define COLLECTOR_MEMBERS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A rate divided over those who want parts of it: nobody gets more than he asks for while another
- * asks for more than he has (max-min fairness), and what nobody asks for is divided equally on top,
- * so that who begins to post has something at once. A pure function of numbers.
+ * A rate divided over processes by demand: no process gets more than it asks for while another
+ * asks for more than it has (max-min fairness), and the unclaimed rest is divided equally on
+ * top, so that a process that begins to post has a part at once. A pure function of numbers.
  */
 #ifndef COLLECTOR_PACE_SPLIT_H
 #define COLLECTOR_PACE_SPLIT_H

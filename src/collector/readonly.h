@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A descriptor of a directory by which nothing can be written. A descriptor that was
- * opened read-only can be opened again for writing by way of /proc/self/fd when its
- * receiver is root somewhere; on a read-only mount the kernel refuses that to everybody.
+ * A descriptor of a directory that does not allow writing. A descriptor that was opened
+ * read-only can be opened again for writing by way of /proc/self/fd when its receiver is
+ * root somewhere; on a read-only mount the kernel refuses that to everybody.
  */
 #ifndef COLLECTOR_READONLY_H
 #define COLLECTOR_READONLY_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the parts of the server share (server.c, listener.c, connections.c, replies.c, turns.c),
- * and nobody else. A connection is in one place at a time: in the line of its user, where it waits
- * for its turn; parked, until it has said all or read all; kept for a further request; or held
- * until server_resume.
+ * What the parts of the server share (server.c, listener.c, connections.c, replies.c, turns.c);
+ * no other file includes it. A connection is in one place at a time: in the line of its user,
+ * where it waits for its turn; parked, until it has said all or read all; kept for a further
+ * request; or held until server_resume.
  */
 #ifndef COLLECTOR_SERVER_PARTS_H
 #define COLLECTOR_SERVER_PARTS_H

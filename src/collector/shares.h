@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many rows of the books a user and a tenant may have: the books have only so many, and there
- * must always be some left for who comes next.
+ * How many rows of the books a user and a tenant may have: the number of rows is bounded, and
+ * some must always be left for the next process.
  */
 #ifndef COLLECTOR_SHARES_H
 #define COLLECTOR_SHARES_H

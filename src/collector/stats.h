@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The numbers that the collector knows: a visitor over the host, tenants and processes, in total
- * and on each device, with a number for each kind. Knows no wire format; whoever shows or sends
- * the numbers is a reader of it.
+ * and on each device, with a number for each kind. Knows no wire format; code that shows or
+ * sends the numbers reads them here.
  */
 #ifndef COLLECTOR_STATS_H
 #define COLLECTOR_STATS_H

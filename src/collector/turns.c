@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Turns: of the users whose connections have something to say, that one is served next on whose
- * requests the least time was spent. Who asks much, or for much, waits for itself.
+ * Turns: of the users with requests waiting, the collector serves next the one on whose
+ * requests it has spent the least time. A user who sends many or expensive requests delays only
+ * itself.
  */
 #include "collector/server_parts.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The last ten minutes in memory, second by second, and the sums from which the archive writes
- * steps of 10 s and of a minute. A series is a resource of a tenant; one that nobody used for ten
- * minutes is forgotten. Only changes are kept: a tenant that stands still costs a few bytes.
+ * steps of 10 s and of a minute. A series is a resource of a tenant; a series without usage for
+ * ten minutes is dropped. Only changes are kept: a tenant that stands still costs a few bytes.
  */
 #ifndef DASHBOARD_RECENT_H
 #define DASHBOARD_RECENT_H

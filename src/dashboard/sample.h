@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the collector said at one moment. A sample does not change once it is made, so that any
- * number of requests can read it while the next one is taken; whoever holds one releases it.
+ * The state that the collector reported at one moment. A sample does not change once it is
+ * made, so that any number of requests can read it while the next one is taken; each holder
+ * releases it.
  */
 #ifndef DASHBOARD_SAMPLE_H
 #define DASHBOARD_SAMPLE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One question to the collector, "may I hold so much", and its reply: over the connection of
+ * One request to the collector for a larger lease, and its reply: over the connection of
  * HELLO or a new one. Knows nothing of caps and charges.
  */
 #include <errno.h>

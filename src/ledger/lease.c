@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The process's side of a lease. Inside it a charge is one atomic operation on
- * memory that nobody else writes; only what goes beyond is asked of the collector.
- * What the two sides share is in leaselayout.h.
+ * memory that no other process writes; only what goes beyond is asked of the
+ * collector. What the two sides share is in leaselayout.h.
  */
 #include "ledger/lease.h"
 

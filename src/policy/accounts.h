@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The numbers of users and groups by their names. The host's data bases may be a directory in the
- * network that does not answer: who must not wait sets another way to find names.
+ * The numbers of users and groups by their names. The host's data bases may be a directory in
+ * the network that does not answer: a program that must not wait sets another way to find names.
  */
 #ifndef POLICY_ACCOUNTS_H
 #define POLICY_ACCOUNTS_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The connection to a collector, and whom to trust at its other end; see call.h.
+ * The connection to a collector, and which users to trust at its other end; see
+ * call.h.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the files of the accounting's loader share: loader.c decides what is to be done, attach.c
- * loads and attaches programs, reconcile.c finds what these missed. Nobody else includes it.
+ * loads and attaches programs, reconcile.c finds what these missed. No other file includes it.
  */
 #ifndef MONITOR_ACCOUNTING_LOADER_PARTS_H
 #define MONITOR_ACCOUNTING_LOADER_PARTS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files that are closed: on which a command was changed after the look, so that a tenant got
- * over a limit. Nothing is carried out on them any more.
+ * Closed files: device files on which a process changed a command after the check, so that
+ * its tenant exceeded a limit. The guard refuses every further command on them.
  */
 #ifndef MONITOR_GUARD_CLOSED_BPF_H
 #define MONITOR_GUARD_CLOSED_BPF_H

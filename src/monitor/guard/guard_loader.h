@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Brings the guard (guard.bpf.c) into the kernel when somebody wants it, and keeps its counts
- * right: what was there before, and what the programs missed. Its maps are made with the
- * accounting's; its programs are attached once the collector wants anybody guarded, and stay.
+ * Brings the guard (guard.bpf.c) into the kernel when a tenant needs it, and corrects its
+ * counts: objects that existed before, and objects that the programs missed. Its maps are
+ * made with the accounting's; its programs are attached once the collector has a tenant to
+ * guard, and stay.
  */
 #ifndef MONITOR_GUARD_GUARD_LOADER_H
 #define MONITOR_GUARD_GUARD_LOADER_H

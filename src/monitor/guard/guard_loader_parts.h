@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the guard's loader share: guard_loader.c has the maps and decides what is to be
- * done, guard_attach.c loads and attaches programs, guard_recount.c finds what these missed. Nobody
- * else includes it.
+ * What the files of the guard's loader share: guard_loader.c has the maps and decides what is to
+ * be done, guard_attach.c loads and attaches programs, guard_recount.c finds what these missed.
+ * No other file includes it.
  */
 #ifndef MONITOR_GUARD_GUARD_LOADER_PARTS_H
 #define MONITOR_GUARD_GUARD_LOADER_PARTS_H

@@ -2,8 +2,8 @@
 /*
  * The guard in the kernel, from outside: telling it which cgroups are guarded and what they
  * may have, and reading what it counted and refused. Needs no libbpf, and no right but that
- * to open its pinned maps. Who is a tenant and why is the collector's business, how the
- * programs came to be there the loader's.
+ * to open its pinned maps. The collector decides which cgroups belong to which tenant; the
+ * loader loads the programs.
  */
 #ifndef MONITOR_GUARD_GUARD_MAPS_H
 #define MONITOR_GUARD_GUARD_MAPS_H

@@ -2,7 +2,7 @@
 /*
  * What the guard in the kernel, its loader and the collector say to each other: the layout
  * of the maps guard_* under MONITOR_DIRECTORY. The collector writes what tenants may have
- * and which cgroups they are; the kernel's programs write what they have; nobody writes
+ * and which cgroups they are; the kernel's programs write what they have; no side writes
  * both, so neither can damage the other's. Fixed-size types only.
  */
 #ifndef MONITOR_GUARD_GUARD_ROWS_H

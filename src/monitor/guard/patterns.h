@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose a cgroup is, by the match lines of the policy: decided in the kernel at once, and by
- * the loader in the same way, for groups that the collector has not seen yet. The collector
- * compiles the lines (see collector/guards.c); what they mean is rdma_intercept_policy(5).
- * Compiled for both sides; knows paths and rules, and nothing of processes.
+ * The tenant of a cgroup, by the match lines of the policy: decided in the kernel at once,
+ * and by the loader in the same way, for groups that the collector has not seen yet. The
+ * collector compiles the lines (see collector/guards.c); what they mean is
+ * rdma_intercept_policy(5). Compiled for both sides; knows paths and rules, and nothing of
+ * processes.
  */
 #ifndef MONITOR_GUARD_PATTERNS_H
 #define MONITOR_GUARD_PATTERNS_H

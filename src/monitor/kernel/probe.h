@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What this kernel offers to stand on: which functions there are and in which module,
- * who describes the types, and so which way of watching is the best that works. Only
- * looks; loads nothing.
+ * What this kernel supports: which functions exist and in which module, where BTF
+ * describes the types, and so which way of watching is the best that works. It only
+ * reads and loads no program.
  */
 #ifndef MONITOR_KERNEL_PROBE_H
 #define MONITOR_KERNEL_PROBE_H

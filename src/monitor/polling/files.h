@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files in place of pinned maps: made in a directory that everybody may read and nobody else may
- * write, without a name until they are complete.
+ * Files in place of pinned maps: made in a directory that all users may read and only its owner
+ * may write, without a name until they are complete.
  */
 #ifndef MONITOR_POLLING_FILES_H
 #define MONITOR_POLLING_FILES_H
