@@ -182,7 +182,7 @@ done < <(find web/src -type f -printf '%f\n')
 # ---- documents name every setting and every kind
 settings=$(sed -n 's/^SETTING(\([A-Z_]*\),.*/RDMA_INTERCEPT_\1/p' src/intercept/settings.def)
 kinds=$(sed -n 's/^KIND(\([a-z_]*\),.*/\1/p' src/terms/kinds.def)
-for document in man/librdma_intercept.7; do
+for document in man/librdma_intercept.7 man/zh_CN/librdma_intercept.7; do
 	text=$(sed 's/\\-/-/g; s/\\_/_/g' "$document")
 	for word in $settings $kinds; do
 		grep -qE "(^|[^A-Za-z_])$word([^A-Za-z_]|\$)" <<<"$text" || fail "$document does not name $word"
