@@ -337,6 +337,7 @@ static struct share share_of(const struct proto_row *row, int kind)
 
 void owner_read(struct owner *owner, const struct proto_row *given)
 {
+	owner->user[0] = '\0';
 	owner->row = *given;
 	proto_text(owner->row.tenant);
 	proto_text(owner->row.device);

@@ -204,7 +204,7 @@ static void unknown_message(void)
 	const char *text;
 
 	text = command("status");
-	CHECK(strstr(text, "version  0.9") &&
+	CHECK(strstr(text, "\nversion ") && strstr(text, " 0.9\n") &&
 		      strstr(text, "does not understand GET_RULES (a message of unknown type 17") &&
 		      strstr(text, "exit 3"),
 	      "%s", text);
