@@ -12,8 +12,10 @@ source=$(dirname "$here")
 # The rooms whose texts the command shows. Each function below translates a format or a text that
 # it is given, so that its callers mark nothing; other texts are in _() or, in tables, in N_().
 rooms="base terms proto ledger policy history output view advice cli"
-functions="cli_fail:3 page_sentence:3 problem_set:3 policy_fail:3 policy_report_add:5 missing_found:2 call_fail:3
-	finding_set:4 rule_say:2 text_line:3"
+# Of the services only the command line is for people.
+mains="src/collector/main.c src/dashboard/main.c src/monitor/tool/main.c"
+functions="cli_fail:3 page_sentence:3 problem_set:3 policy_fail:3 policy_report_add:5 missing_found:2
+	call_fail:3 finding_set:4 rule_say:2 text_line:3 command_line_fail:1"
 keywords="$functions _ N_ page_lines:2 when_fail:3 COLUMN:4 COMMAND:6 OPTION:5 TOP_KEY:4 KIND:7
 	CONDITION:4"
 second="finding_set:3 when_fail:4" # xgettext takes one place of a function at a time
@@ -53,7 +55,7 @@ template()
 	headers=$(for room in $rooms; do find "src/$room" -name '*.h'; done | sort)
 	for file in $(for room in $rooms; do
 		find "src/$room" -name '*.c' -o -name '*.def'
-	done | sort); do
+	done | sort) $mains; do
 		mkdir -p "$work/$(dirname "$file")"
 		# shellcheck disable=SC2086 # words are files
 		literal "$file" $headers >"$work/$file"

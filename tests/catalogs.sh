@@ -48,24 +48,29 @@ formats() {
 	check "a translation has the arguments of its message" msgfmt --check-format -o /dev/null "$catalog"
 }
 
-# What is in the sources as a Chinese text, so that a catalog which was not built fails.
-in_force() {
-	local english
-	tools localedef msgfmt || return 0
-	[ -e /usr/share/i18n/locales/zh_CN ] || { skip_part "the sources of locales are not installed" && return 0; }
-	localedef -i zh_CN -f UTF-8 "$work/zh_CN.UTF-8" 2>/dev/null
+# chinese: the locale from here on, made for this test; false if that cannot be
+chinese() {
+	tools localedef msgfmt || return 1
+	[ -e /usr/share/i18n/locales/zh_CN ] || { skip_part "the sources of locales are not installed" && return 1; }
+	[ -d "$work/zh_CN.UTF-8" ] || localedef -i zh_CN -f UTF-8 "$work/zh_CN.UTF-8" 2>/dev/null
 	export LOCPATH=$work
 	unset LC_ALL LANGUAGE LC_MESSAGES LC_CTYPE
 	export LANG=zh_CN.UTF-8
+}
+
+# What is in the sources as a Chinese text, so that a catalog which was not built fails.
+in_force() {
+	local english
+	chinese || return 0
 	"$build/rdma_intercept" help >"$work/help" 2>&1 || true
 	check "help is Chinese" grep -q '^status  *显示收集服务' "$work/help"
 	check "names of commands are not" grep -q '^limit unset ' "$work/help"
 	"$build/rdma_intercept" nonsense >"$work/error" 2>&1 || true
 	check "errors are Chinese" grep -q "^rdma_intercept: 未知的命令 'nonsense'" "$work/error"
 	printf '[tenant a]\nmode = maybe\n' >"$work/policy"
-	"$build/rdma_intercept" check "$work/policy" >"$work/problem" || true
+	"$build/rdma_intercept" check "$work/policy" >"$work/problem" 2>/dev/null || true
 	check "problems of a policy are Chinese, at the place that editors read" \
-		grep -q "^$work/policy:2: mode：无效的值 'maybe'：应为 enforce、warn 或 audit$" "$work/problem"
+		grep -q "^$work/policy:2: 错误: mode：无效的值 'maybe'：应为 enforce、warn 或 audit$" "$work/problem"
 	"$build/rdma_intercept" show kind >"$work/kinds"
 	check "tables are Chinese, and names in them are not" grep -q '^qp  *count  *队列对$' "$work/kinds"
 	check "their titles are" grep -q '^名称  *单位  *含义$' "$work/kinds"
@@ -90,4 +95,27 @@ in_force() {
 	check "without catalogs it is English" grep -q '^status  *show the collector' "$work/help"
 }
 
-run_cases "complete formats in_force" "$@"
+# Services: their command line is for people, their log and what they send are not.
+services() {
+	local program
+	chinese || return 0
+	for program in collector_server rdma_dashboard rdma_monitor; do
+		"$build/$program" --help >"$work/help" 2>&1 || true
+		check "$program --help is Chinese" grep -q "^用法：$program " "$work/help"
+	done
+	: >"$work/empty.conf"
+	RDMA_INTERCEPT_POLICY=$work/empty.conf RDMA_COLLECTOR_STATE=$work/state background "$build/collector_server" \
+		2>"$work/log" &
+	workers+=($!)
+	check "a collector starts" eventually test -S "$RDMA_COLLECTOR_SOCKET"
+	check "its log is English" grep -q 'collector_server: serving ' "$work/log"
+	"$build/rdma_intercept" limit set host qp=many >"$work/error" 2>&1 || true
+	check "a value that the collector rejects is told in Chinese" \
+		grep -q "^rdma_intercept: qp：无效的值 'many'：应为 一个数量 或 unlimited$" "$work/error"
+	"$build/rdma_intercept" guard on nobody >"$work/error" 2>&1 || true
+	check "its own sentences stay English" grep -q "^rdma_intercept: there is no tenant 'nobody'" "$work/error"
+	"$build/rdma_intercept" -j limit set host qp=many >"$work/error" 2>&1 || true
+	check "and so does JSON" grep -q "invalid value 'many': expected a count or unlimited" "$work/error"
+}
+
+run_cases "complete formats in_force services" "$@"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The man pages in Chinese follow those in English: the same sections, tags and examples, and every
+# The man pages in Chinese follow those in English: the same sections, paragraphs, tags and examples, and every
 # option, variable, file, key, error and other page that one of them names. groff finds no fault.
 # usage: tests/manpages.sh [--list | --only CASE]
 # shellcheck disable=SC2317 # functions that check calls
@@ -33,6 +33,7 @@ outline() {
 			chomp $line;
 			next if $line =~ /^\.\\"|^\.TH/;
 			print("$1\n"), next if $line =~ /^\.(SH|SS)/;
+			print "paragraph\n" if $line =~ /^\.(PP|IP)/;
 			$example = 1 if $line =~ /^\.(EX|nf)/;
 			$example = 0 if $line =~ /^\.(EE|fi)/;
 			if ($example) {

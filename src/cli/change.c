@@ -3,12 +3,15 @@
 #include "cli/change.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/collector.h"
 #include "output/form.h"
+#include "output/memory.h"
 #include "output/page.h"
+#include "policy/policy.h"
 
 #define OWNERS "host, default or tenant NAME"
 
@@ -76,10 +79,34 @@ int change_assignment(const struct cli *cli, struct proto_change *change, const 
 	return change_line(cli, change, key, equals + 1);
 }
 
+/* The sentence of the collector is English. The same reader says it in the user's language. */
+static void change_problem_translate(const struct proto_change *change, char problem[PROBLEM_SIZE])
+{
+	struct policy *policy = memory_need(policy_new());
+	char own[PROBLEM_SIZE];
+
+	if (policy_change(policy, change->section, change->text, own) == -EINVAL)
+		strcpy(problem, own);
+	policy_free(policy);
+}
+
+int change_ask(const struct cli *cli, enum message type, const struct proto_change *change)
+{
+	char path[PROTO_PATH], problem[PROBLEM_SIZE];
+	int result = collector_path(cli, path);
+
+	if (result)
+		return result;
+	result = proto_call(path, type, change, NULL, NULL, PROTO_LOOKS_UP, 0, problem);
+	if (result == -EINVAL)
+		change_problem_translate(change, problem);
+	return result < 0 ? collector_fail(cli, path, result, problem) : CLI_OK;
+}
+
 int change_send(const struct cli *cli, enum message type, const struct proto_change *change)
 {
 	struct page page;
-	int result = collector_ask(cli, type, change, NULL);
+	int result = change_ask(cli, type, change);
 
 	if (result)
 		return result;

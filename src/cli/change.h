@@ -23,7 +23,10 @@ int change_line(const struct cli *cli, struct proto_change *change, const char *
 /* A word KEY=VALUE. */
 int change_assignment(const struct cli *cli, struct proto_change *change, const char *word);
 
-/* Has the collector do it, and answers the user. */
+/* Has the collector do it; says why not, in the user's language where that is possible. */
+int change_ask(const struct cli *cli, enum message type, const struct proto_change *change);
+
+/* The same, and answers the user. */
 int change_send(const struct cli *cli, enum message type, const struct proto_change *change);
 
 #endif

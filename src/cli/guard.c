@@ -189,7 +189,7 @@ static int turn(const struct cli *cli, const char *position, bool on)
 		if (!result)
 			result = change_line(cli, &change, "guard", position);
 		if (!result)
-			result = collector_ask(cli, MESSAGE_CHANGE_POLICY, &change, NULL);
+			result = change_ask(cli, MESSAGE_CHANGE_POLICY, &change);
 		if (!result)
 			json_array_append_new(sections, form_json_text(change.section));
 	}

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/translation.h"
 #include "collector/start.h"
 #include "proto/client.h"
 
@@ -34,9 +36,9 @@ struct options {
 };
 
 static const char usage[] =
-	"usage: collector_server [--policy FILE] [--socket PATH] [--state DIRECTORY]\n"
-	"                        [--log FILE] [--log-level LEVEL] [--daemon]\n"
-	"Hands out leases of RDMA resources to the processes of this host; see collector_server(8).\n";
+	N_("usage: collector_server [--policy FILE] [--socket PATH] [--state DIRECTORY]\n"
+	   "                        [--log FILE] [--log-level LEVEL] [--daemon]\n"
+	   "Hands out leases of RDMA resources to the processes of this host; see collector_server(8).\n");
 
 static int collector_options_parse(int argc, char **argv, struct options *options)
 {
@@ -76,8 +78,8 @@ static int collector_options_parse(int argc, char **argv, struct options *option
 		case 'L':
 			if (log_level_parse(optarg, &options->level) < 0) {
 				fprintf(stderr,
-					"collector_server: --log-level: invalid value '%s': expected OFF, "
-					"ERROR, WARN, INFO or DEBUG\n",
+					_("collector_server: --log-level: invalid value '%s': expected "
+					  "OFF, ERROR, WARN, INFO or DEBUG\n"),
 					optarg);
 				return EXIT_USAGE;
 			}
@@ -86,17 +88,17 @@ static int collector_options_parse(int argc, char **argv, struct options *option
 			options->daemon = true;
 			break;
 		case 'h':
-			fputs(usage, stdout);
+			fputs(_(usage), stdout);
 			exit(0);
 		case 'V':
 			puts("collector_server " COLLECTOR_VERSION);
 			exit(0);
 		default:
-			fputs(usage, stderr);
+			fputs(_(usage), stderr);
 			return EXIT_USAGE;
 		}
 	if (optind < argc) {
-		fprintf(stderr, "collector_server: unknown argument '%s'\n%s", argv[optind], usage);
+		fprintf(stderr, _("collector_server: unknown argument '%s'\n%s"), argv[optind], _(usage));
 		return EXIT_USAGE;
 	}
 	return 0;
@@ -154,8 +156,13 @@ int main(int argc, char **argv)
 	char problem[PROBLEM_SIZE] = "";
 	struct options options;
 	sigset_t signals;
-	int ready = -1, result = collector_options_parse(argc, argv, &options);
+	int ready = -1, result;
 
+	/* The command line is a person's; after it the locale is that of the log. */
+	translation_open();
+	result = collector_options_parse(argc, argv, &options);
+	translation_close();
+	setlocale(LC_ALL, "C");
 	if (result)
 		return result;
 	if (options.daemon && (result = daemon_start(&ready)) < 0) {

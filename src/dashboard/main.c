@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/translation.h"
 #include "dashboard/address.h"
 #include "dashboard/archive.h"
 #include "dashboard/dashboard.h"
@@ -45,21 +47,21 @@ struct dashboard_options {
 };
 
 static const char dashboard_usage[] =
-	"usage: rdma_dashboard [--listen ADDRESS:PORT | none] [--unix PATH] [--host NAME]...\n"
-	"                      [--socket PATH] [--state DIRECTORY] [--days N] [--size SIZE]\n"
-	"                      [--timeout SECONDS] [--no-history] [--token]\n"
-	"Serves metrics, state and history of the RDMA collector; see rdma_dashboard(8).\n";
+	N_("usage: rdma_dashboard [--listen ADDRESS:PORT | none] [--unix PATH] [--host NAME]...\n"
+	   "                      [--socket PATH] [--state DIRECTORY] [--days N] [--size SIZE]\n"
+	   "                      [--timeout SECONDS] [--no-history] [--token]\n"
+	   "Serves metrics, state and history of the RDMA collector; see rdma_dashboard(8).\n");
 
 static int usage_fail(const char *option, const char *value, const char *expected)
 {
-	fprintf(stderr, "%s: --%s: invalid value '%s': expected %s\n", DASHBOARD_NAME, option,
-		value, expected);
+	fprintf(stderr, _("%s: --%s: invalid value '%s': expected %s\n"), DASHBOARD_NAME, option,
+		value, _(expected));
 	return EXIT_USAGE;
 }
 
 static int argument_fail(const char *argument)
 {
-	fprintf(stderr, "%s: unexpected argument '%s': expected options only; see --help\n",
+	fprintf(stderr, _("%s: unexpected argument '%s': expected options only; see --help\n"),
 		DASHBOARD_NAME, argument);
 	return EXIT_USAGE;
 }
@@ -67,7 +69,7 @@ static int argument_fail(const char *argument)
 static int name_add(struct dashboard *dashboard, const char *name)
 {
 	if (dashboard->names_count == DASHBOARD_NAMES)
-		return usage_fail("host", name, "at most a dozen names");
+		return usage_fail("host", name, N_("at most a dozen names"));
 	dashboard->names[dashboard->names_count++] = name;
 	return 0;
 }
@@ -112,17 +114,17 @@ static int dashboard_options_parse(int argc, char **argv, struct dashboard *dash
 		case 'd':
 			if (size_parse(optarg, strlen(optarg), 1, false, &options->days) < 0 ||
 			    options->days < 1 || options->days > 3650)
-				result = usage_fail("days", optarg, "1 to 3650");
+				result = usage_fail("days", optarg, N_("1 to 3650"));
 			break;
 		case 'z':
 			if (size_parse(optarg, strlen(optarg), 1, true, &options->size) < 0 ||
 			    options->size < 1 << 20)
-				result = usage_fail("size", optarg, "at least 1M");
+				result = usage_fail("size", optarg, N_("at least 1M"));
 			break;
 		case 'T':
 			if (size_parse(optarg, strlen(optarg), 1, false, &options->timeout) < 0 ||
 			    options->timeout < 1 || options->timeout > 3600)
-				result = usage_fail("timeout", optarg, "1 to 3600 seconds");
+				result = usage_fail("timeout", optarg, N_("1 to 3600 seconds"));
 			break;
 		case 'n':
 			options->no_history = true;
@@ -131,7 +133,7 @@ static int dashboard_options_parse(int argc, char **argv, struct dashboard *dash
 			options->token = true;
 			break;
 		case 'h':
-			fputs(dashboard_usage, stdout);
+			fputs(_(dashboard_usage), stdout);
 			return -1;
 		case 'V':
 			puts(DASHBOARD_NAME " " DASHBOARD_VERSION);
@@ -300,11 +302,15 @@ int main(int argc, char **argv)
 
 	for (unsigned i = 0; i < sizeof(loopback) / sizeof(loopback[0]); i++)
 		name_add(&dashboard, loopback[i]);
+	/* The command line is a person's; after it the locale is that of the log. */
+	translation_open();
 	result = dashboard_options_parse(argc, argv, &dashboard, &options);
+	translation_close();
+	setlocale(LC_ALL, "C");
 	if (result)
 		return result < 0 ? EXIT_SUCCESS : result;
 	if (proto_socket_path(options.socket, dashboard.socket) < 0)
-		return usage_fail("socket", options.socket, "a shorter path");
+		return usage_fail("socket", options.socket, N_("a shorter path"));
 	result = options.token ? 0 : addresses_open(&options, &listening, problem);
 	if (result < 0) {
 		dashboard_fail(problem);

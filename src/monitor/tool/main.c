@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
-#include <locale.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/translation.h"
 #include "monitor/polling/polling.h"
 #include "monitor/tool/keeper.h"
 #include "base/clock.h"
@@ -46,11 +46,11 @@ struct options {
 };
 
 static const char usage[] =
-	"usage: rdma_monitor [--once | --keep | --events | --objects | --unload]\n"
-	"                    [-j | --json] [--by process|cgroup|device] [--interval SECONDS]\n"
-	"                    [--pid PID] [--device NAME] [--cgroup PATH] [--kind NAME]...\n"
-	"                    [--hooks auto|fentry|kprobe|netlink] [--btf FILE]\n"
-	"Shows what every process holds of RDMA, as the kernel knows it; see rdma_monitor(8).\n";
+	N_("usage: rdma_monitor [--once | --keep | --events | --objects | --unload]\n"
+	   "                    [-j | --json] [--by process|cgroup|device] [--interval SECONDS]\n"
+	   "                    [--pid PID] [--device NAME] [--cgroup PATH] [--kind NAME]...\n"
+	   "                    [--hooks auto|fentry|kprobe|netlink] [--btf FILE]\n"
+	   "Shows what every process holds of RDMA, as the kernel knows it; see rdma_monitor(8).\n");
 
 static volatile sig_atomic_t stopped;
 
@@ -98,22 +98,22 @@ static int option_choose(const char *const *names, int count, const char *name)
 }
 
 /* A sentence, and how it is used. */
-static int __attribute__((format(printf, 1, 2))) usage_fail(const char *format, ...)
+static int __attribute__((format(printf, 1, 2))) command_line_fail(const char *format, ...)
 {
 	char problem[PROBLEM_SIZE];
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(problem, sizeof(problem), format, arguments);
+	vsnprintf(problem, sizeof(problem), _(format), arguments);
 	va_end(arguments);
 	problem_print(problem, false);
-	fputs(usage, stderr);
+	fputs(_(usage), stderr);
 	return EXIT_USAGE;
 }
 
 static int option_wrong(const char *option, const char *value)
 {
-	return usage_fail("--%s: invalid value '%s'", option, value);
+	return command_line_fail("--%s: invalid value '%s'", option, value);
 }
 
 static int monitor_options_parse(int argc, char **argv, struct options *options)
@@ -185,7 +185,7 @@ static int monitor_options_parse(int argc, char **argv, struct options *options)
 			for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++)
 				if (filters[i].option == option &&
 				    filters[i].set(&options->filter, optarg, problem) < 0)
-					return usage_fail("%s", problem);
+					return command_line_fail("%s", problem);
 			break;
 		case 'H':
 			value = option_choose(modes, sizeof(modes) / sizeof(modes[0]), optarg);
@@ -203,17 +203,17 @@ static int monitor_options_parse(int argc, char **argv, struct options *options)
 			options->load.tables = (unsigned)value;
 			break;
 		case 'h':
-			fputs(usage, stdout);
+			fputs(_(usage), stdout);
 			exit(0);
 		case 'V':
 			puts("rdma_monitor " MONITOR_RELEASE);
 			exit(0);
 		case '?':
-			fputs(usage, stderr);
+			fputs(_(usage), stderr);
 			return EXIT_USAGE;
 		default:
 			if (options->job != JOB_SHOW) {
-				return usage_fail("expected one of --once, --keep, --events, "
+				return command_line_fail("expected one of --once, --keep, --events, "
 						  "--objects and --unload");
 			}
 			for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
@@ -221,7 +221,7 @@ static int monitor_options_parse(int argc, char **argv, struct options *options)
 					options->job = jobs[i].job;
 		}
 	if (optind < argc) {
-		return usage_fail("unknown argument '%s'", argv[optind]);
+		return command_line_fail("unknown argument '%s'", argv[optind]);
 	}
 	return 0;
 }
@@ -453,8 +453,9 @@ int main(int argc, char **argv)
 	const char *named = getenv(MONITOR_VARIABLE);
 	int result;
 
-	setlocale(LC_CTYPE, "");
+	translation_open();
 	result = monitor_options_parse(argc, argv, &options);
+	translation_close(); /* the rest may go to the log of a service */
 	if (result)
 		return result;
 	options.load.directory = named && named[0] ? named : MONITOR_DIRECTORY;
