@@ -199,6 +199,8 @@ guarded() {
 
 # shellcheck source=tests/cli_alone.sh
 . "$here/cli_alone.sh"
+# shellcheck source=tests/cli_run.sh
+. "$here/cli_run.sh"
 # shellcheck source=tests/cli_collector.sh
 . "$here/cli_collector.sh"
 
@@ -251,6 +253,7 @@ schemas() {
 
 cases="usage_errors help_and_version no_collector embedded_file check_policy doctor doctor_host run_programs
 	output_and_escapes completion completion_of_daemons"
+cases+=" run_unloadable run_privileged"
 if [ -x "$collector" ]; then
 	cases+=" status_and_show matches explain_as patterns ports explain_and_run changes reloading processes follow_events
 		choose_events

@@ -285,10 +285,29 @@ run_programs() {
 	check "run: a bad option before it" complains 125 "unknown option '--nonsense'" --nonsense run true
 	check "run: a mode that is none" complains 125 'enforce, warn, audit' run --mode hard true
 	check "run: a transport that is none" complains 125 'auto, lease' run --transport post true
-	for limit in '' 'qp' 'qp=' 'qp=x' 'nonsense=1' 'mr=1G' 'qp=1,' 'user:qp=1' 'device:qp=1' 'device::qp=1' \
-		'process:' 'host:qp=1;x'; do
-		check "run: limit '$limit'" complains 125 'is not a limit' run --limit "$limit" true
-	done
+	while IFS='|' read -r limit text; do
+		check "run: limit '$limit'" complains 125 "--limit: $text" run --limit "$limit" true
+	done <<'END'
+|'' is not a limit: expected KIND=VALUE
+qp|'qp' is not a limit: expected KIND=VALUE
+qp=1,|'' is not a limit: expected KIND=VALUE
+process:|'' is not a limit: expected KIND=VALUE
+host:qp=1;x|'x' is not a limit: expected KIND=VALUE
+qp=|invalid value '' in 'qp=': expected a count
+mr=2,qp=x|invalid value 'x' in 'qp=x': expected a count
+mr=1G|invalid value '1G' in 'mr=1G': expected a count
+mr_bytes=much|invalid value 'much' in 'mr_bytes=much': expected a size
+nonsense=1|unknown kind 'nonsense' in 'nonsense=1': expected one of ctx, pd,
+mr=1,qpp=3|unknown kind 'qpp' in 'qpp=3': expected one of ctx, pd, cq, qp,
+host:mr_byts=3|unknown kind 'mr_byts' in 'mr_byts=3': expected
+user:qp=1|unknown or incomplete scope in 'user:qp=1': expected process:, host:,
+device:qp=1|unknown or incomplete scope in 'device:qp=1': expected process:, host:,
+device::qp=1|unknown or incomplete scope in 'device::qp=1': expected process:, host:,
+port:rxe0/1:mr=1|'mr' cannot be limited on a port: expected qp or ah
+END
+	check "run: limit: a suggestion" complains 125 "did you mean 'qp'?" run --limit qpp=3 true
+	RDMA_INTERCEPT_LIMITS='process:qpp=1' check "run: a bad limit of the environment" \
+		complains 125 "RDMA_INTERCEPT_LIMITS: unknown kind 'qpp'" run --limit qp=1 true
 	RDMA_INTERCEPT_LIBRARY=$work/none.so check "run: no library" \
 		complains 125 "RDMA_INTERCEPT_LIBRARY=$work/none.so: No such" run true
 	mkdir "$work/a b"

@@ -5,7 +5,6 @@
  * them changes anything. Those that look at the host as such are in doctor_host.c.
  */
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,7 +16,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/translation.h"
@@ -81,35 +79,6 @@ void finding_set(struct finding *finding, const struct level *level, const char 
 
 /* ---- the library */
 
-/* Loads it in a child, which may die of it; "" or what the loader says. */
-static void try_loading(const char *path, char ret_problem[PROBLEM_SIZE])
-{
-	int fds[2], status = 0;
-	ssize_t length = 0;
-	pid_t child;
-
-	*ret_problem = '\0';
-	if (pipe2(fds, O_CLOEXEC))
-		return;
-	child = fork();
-	if (child == 0) {
-		const char *problem = dlopen(path, RTLD_NOW | RTLD_LOCAL) ? "" : dlerror();
-
-		length = write(fds[1], problem, strlen(problem));
-		_exit(length < 0);
-	}
-	close(fds[1]);
-	if (child > 0) {
-		length = TEMP_FAILURE_RETRY(read(fds[0], ret_problem, PROBLEM_SIZE - 1));
-		ret_problem[length > 0 ? length : 0] = '\0';
-		TEMP_FAILURE_RETRY(waitpid(child, &status, 0));
-	}
-	close(fds[0]);
-	if (WIFSIGNALED(status))
-		problem_set(-ECHILD, ret_problem, "%s: loading it ends with signal %d", path,
-			    WTERMSIG(status));
-}
-
 void check_library(const struct facts *facts, struct finding *finding)
 {
 	char path[PATH_MAX], problem[PROBLEM_SIZE];
@@ -118,8 +87,7 @@ void check_library(const struct facts *facts, struct finding *finding)
 		finding_set(finding, &broken, "no program can be guarded without it", "%s", problem);
 		return;
 	}
-	try_loading(path, problem);
-	if (*problem)
+	if (library_load_try(path, problem) < 0)
 		finding_set(finding, &broken, "install the one that was built for this system", "%s",
 		     problem);
 	else

@@ -6,12 +6,15 @@
  */
 #include "cli/library.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static bool usable(const char *path)
@@ -74,4 +77,34 @@ int library_find(char ret_path[PATH_MAX], char problem[PROBLEM_SIZE])
 				   "%s: LD_PRELOAD takes no path with a colon or a space in it",
 				   ret_path);
 	return 0;
+}
+
+/* Where no child can be made the library counts as good: the program's start will tell. */
+int library_load_try(const char *path, char problem[PROBLEM_SIZE])
+{
+	char reason[PROBLEM_SIZE] = "";
+	int fds[2], status = 0;
+	ssize_t length;
+	pid_t child;
+
+	if (pipe2(fds, O_CLOEXEC))
+		return 0;
+	child = fork();
+	if (child == 0) {
+		const char *text = dlopen(path, RTLD_NOW | RTLD_LOCAL) ? "" : dlerror();
+
+		length = write(fds[1], text, strlen(text));
+		_exit(length < 0);
+	}
+	close(fds[1]);
+	if (child > 0) {
+		length = TEMP_FAILURE_RETRY(read(fds[0], reason, sizeof(reason) - 1));
+		reason[length > 0 ? length : 0] = '\0';
+		TEMP_FAILURE_RETRY(waitpid(child, &status, 0));
+	}
+	close(fds[0]);
+	if (WIFSIGNALED(status))
+		return problem_set(-ECHILD, problem, "%s: loading it ends with signal %d", path,
+				   WTERMSIG(status));
+	return *reason ? problem_set(-ELIBBAD, problem, "%s", reason) : 0;
 }

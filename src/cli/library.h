@@ -16,4 +16,7 @@ void library_own_directory(char ret_path[PATH_MAX]);
 /* 0 with an absolute path that LD_PRELOAD can take, or -errno with a sentence in problem. */
 int library_find(char ret_path[PATH_MAX], char problem[PROBLEM_SIZE]);
 
+/* Loads the library in a child, which may die of it: 0, or -errno with the loader's reason. */
+int library_load_try(const char *path, char problem[PROBLEM_SIZE]);
+
 #endif

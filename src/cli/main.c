@@ -14,7 +14,7 @@
 
 #include "base/translation.h"
 #include "cli/cli.h"
-#include "cli/nearest.h"
+#include "base/nearest.h"
 #include "output/form.h"
 #include "output/page.h"
 

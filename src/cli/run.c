@@ -2,7 +2,8 @@
 /*
  * run: starts a program with the library in front of all others it is preloaded
  * with, and with the settings that the options ask for. Everything is checked
- * before, since the library itself would only complain and go on.
+ * before: the library itself would only complain and go on, and the dynamic linker
+ * starts a program without the library if it cannot load it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,9 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/translation.h"
 #include "cli/collector.h"
 #include "cli/library.h"
-#include "terms/limit_list.h"
+#include "cli/program.h"
+#include "cli/run_limits.h"
 #include "terms/terms.h"
 
 #define SETTING(name) "RDMA_INTERCEPT_" name
@@ -27,64 +30,6 @@ static void set(const char *name, const char *value)
 		memory_need(NULL);
 }
 
-/* ---- limits */
-
-/* Writes one list as the library takes it, with the scope of each part. */
-static int list_write(const struct cli *cli, FILE *out, const char *text)
-{
-	struct limit_list list = { .at = text, .typed = true };
-	struct limit_item item;
-	int result;
-
-	while ((result = limit_list_next(&list, &item)) > 0) {
-		if (!item.first)
-			fputc(',', out);
-		else if (ftell(out))
-			fputc(';', out);
-		if (item.first && item.port)
-			fprintf(out, "port:%.*s/%u:", (int)item.device_length, item.device,
-				item.port);
-		else if (item.first && item.scope == SCOPE_DEVICE)
-			fprintf(out, "device:%.*s:", (int)item.device_length, item.device);
-		else if (item.first)
-			fprintf(out, "%s:", scope_names[item.scope]);
-		fprintf(out, "%.*s", (int)item.length, item.text);
-	}
-	if (result < 0 || !*text) /* an empty list is a mistake, an empty end is not */
-		return cli_fail(cli, CLI_RUN,
-				"'%.*s' is not a limit such as qp=10 or host:mr_bytes=1G; "
-				"see %s show kind",
-				(int)strcspn(list.at, ",;"), list.at, CLI_NAME);
-	return CLI_OK;
-}
-
-/* What the environment says already stays in force where the options are silent: of two
- * values for one limit, the library takes the later. */
-static int set_limits(const struct cli *cli)
-{
-	const struct given *option = &cli->options.limit;
-	const char *inherited = getenv(SETTING("LIMITS"));
-	char *limits = NULL;
-	size_t size;
-	FILE *out;
-	int result;
-
-	if (!option->count)
-		return CLI_OK;
-	out = memory_need(open_memstream(&limits, &size));
-	result = inherited && *inherited ? list_write(cli, out, inherited) : CLI_OK;
-	for (unsigned i = 0; !result && i < option->count; i++)
-		result = list_write(cli, out, option->value[i]);
-	if (fclose(out))
-		memory_need(NULL);
-	if (!result)
-		set(SETTING("LIMITS"), limits);
-	free(limits);
-	return result;
-}
-
-/* ---- the other settings */
-
 static int set_choice(const struct cli *cli, const char *name, const char *option,
 		      const struct given *given, const struct words *words)
 {
@@ -96,13 +41,37 @@ static int set_choice(const struct cli *cli, const char *name, const char *optio
 	return result;
 }
 
+/* Refuses, or with --try warns of, a program that would run without the library. */
+static int check_program(const struct cli *cli, const char *library)
+{
+	char reason[PROBLEM_SIZE], problem[PROBLEM_SIZE];
+
+	if (!program_check(cli->operand[0], library, problem)) {
+		if (!library_load_try(library, reason))
+			return CLI_OK;
+		problem_set(-ELIBBAD, problem,
+			    _("not started: the library cannot be loaded: %s: install the one that was "
+			      "built for this system, or set %s; --try starts the program anyway, "
+			      "without limits"),
+			    reason, LIBRARY_VARIABLE);
+	}
+	if (!cli->options.try.count)
+		return cli_fail(cli, CLI_RUN, "%s", problem);
+	fprintf(stderr, _("%s: warning: the program starts without limits\n"), CLI_NAME);
+	return CLI_OK;
+}
+
 static int set_preload(const struct cli *cli)
 {
 	const char *others = getenv(PRELOAD);
 	char library[PATH_MAX], problem[PROBLEM_SIZE], *all;
+	int result;
 
 	if (library_find(library, problem) < 0)
 		return cli_fail(cli, CLI_RUN, "%s", problem);
+	result = check_program(cli, library);
+	if (result)
+		return result;
 	if (asprintf(&all, "%s%s%s", library, others && *others ? ":" : "", others ? others : "") <
 	    0)
 		memory_need(NULL);
@@ -138,7 +107,7 @@ int command_run(const struct cli *cli)
 	if (!result)
 		result = check_tenant(cli);
 	if (!result)
-		result = set_limits(cli);
+		result = run_limits_set(cli);
 	if (!result)
 		result =
 			set_choice(cli, SETTING("MODE"), "mode", &options->mode, &modes);

@@ -46,6 +46,18 @@ static bool device_take(struct limit_list *list)
 	return true;
 }
 
+static int limit_wrong(struct limit_list *list, enum limit_mistake mistake)
+{
+	list->mistake = mistake;
+	return -EINVAL;
+}
+
+/* Whether a word stands before a colon: no kind and no value has one. */
+static bool scope_is_meant(const char *text)
+{
+	return text[strcspn(text, ":,;")] == ':';
+}
+
 static int part_begin(struct limit_list *list)
 {
 	list->device = NULL;
@@ -57,10 +69,10 @@ static int part_begin(struct limit_list *list)
 		list->scope = SCOPE_HOST;
 	else if (device_take(list))
 		list->scope = SCOPE_DEVICE;
-	else if (list->typed)
+	else if (list->typed && !scope_is_meant(list->at))
 		list->scope = SCOPE_PROCESS;
 	else
-		return -EINVAL;
+		return limit_wrong(list, LIMIT_SCOPE);
 	return 0;
 }
 
@@ -77,12 +89,17 @@ int limit_list_next(struct limit_list *list, struct limit_item *ret_item)
 		return -EINVAL;
 	end = list->at + strcspn(list->at, ",;");
 	equals = memchr(list->at, '=', (size_t)(end - list->at));
-	kind = equals ? kind_find(list->at, (size_t)(equals - list->at)) : -1;
-	if (kind >= 0 && list->port)
+	if (!equals)
+		return limit_wrong(list, LIMIT_FORM);
+	kind = kind_find(list->at, (size_t)(equals - list->at));
+	if (kind < 0)
+		return limit_wrong(list, LIMIT_KIND);
+	if (kind_amount_parse((enum kind)kind, equals + 1, (size_t)(end - equals - 1), &amount) < 0)
+		return limit_wrong(list, LIMIT_VALUE);
+	if (list->port)
 		kind = kind_on_port((enum kind)kind, list->port);
-	if (kind < 0 ||
-	    kind_amount_parse((enum kind)kind, equals + 1, (size_t)(end - equals - 1), &amount) < 0)
-		return -EINVAL;
+	if (kind < 0)
+		return limit_wrong(list, LIMIT_ON_PORT);
 	*ret_item = (struct limit_item){
 		.scope = list->scope,
 		.device = list->device,

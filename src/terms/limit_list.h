@@ -14,6 +14,15 @@
 #include "terms/kinds.h"
 #include "terms/terms.h"
 
+/* Which part of a limit is wrong. */
+enum limit_mistake {
+	LIMIT_SCOPE,   /* not a scope, or one without the name of a device or a port */
+	LIMIT_FORM,    /* not KIND=VALUE */
+	LIMIT_KIND,    /* no kind of this name */
+	LIMIT_ON_PORT, /* a kind that ports do not count */
+	LIMIT_VALUE,   /* not a value of the kind */
+};
+
 /* A list while it is read; starts with `at` (and `typed`), the rest zero. */
 struct limit_list {
 	const char *at; /* after a failure: the limit that is wrong, up to ',' or ';' */
@@ -24,6 +33,7 @@ struct limit_list {
 	const char *device;
 	size_t device_length;
 	unsigned port; /* of the device; 0: all of it */
+	enum limit_mistake mistake; /* after a failure */
 };
 
 struct limit_item {

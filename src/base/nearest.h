@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The word that a misspelt one was probably meant to be. */
-#ifndef CLI_NEAREST_H
-#define CLI_NEAREST_H
+#ifndef BASE_NEAREST_H
+#define BASE_NEAREST_H
 
 #include <stddef.h>
 

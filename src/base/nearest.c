@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /* How far words are from each other; see nearest.h. */
-#include "cli/nearest.h"
+#include "base/nearest.h"
 
+#include <stdint.h>
 #include <string.h>
 
-enum { NEAREST_LETTERS = 32, NEAREST_FAR = 3 };
+enum { NEAREST_LETTERS = 48, NEAREST_FAR = 3 };
 
-static unsigned least(unsigned a, unsigned b)
+static uint8_t least(unsigned a, unsigned b)
 {
-	return a < b ? a : b;
+	return (uint8_t)(a < b ? a : b);
 }
 
 /* Letters to insert, to leave out, to replace, or to exchange with the next one. */
 static unsigned words_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
-	unsigned cost[NEAREST_LETTERS + 1][NEAREST_LETTERS + 1];
+	uint8_t cost[NEAREST_LETTERS + 1][NEAREST_LETTERS + 1];
 
 	for (size_t i = 0; i <= a_length; i++)
 		for (size_t j = 0; j <= b_length; j++) {
 			if (!i || !j) {
-				cost[i][j] = (unsigned)(i + j);
+				cost[i][j] = (uint8_t)(i + j);
 				continue;
 			}
-			cost[i][j] = least(least(cost[i - 1][j], cost[i][j - 1]) + 1,
-					   cost[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+			cost[i][j] = least(least(cost[i - 1][j], cost[i][j - 1]) + 1u,
+					   cost[i - 1][j - 1] + (a[i - 1] != b[j - 1] ? 1u : 0u));
 			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-				cost[i][j] = least(cost[i][j], cost[i - 2][j - 2] + 1);
+				cost[i][j] = least(cost[i][j], cost[i - 2][j - 2] + 1u);
 		}
 	return cost[a_length][b_length];
 }
