@@ -165,6 +165,38 @@ static int header_check(const struct proto_header *header, char problem[PROBLEM_
 			   header->length, sizeof(*header) + message->request);
 }
 
+/* Whether somebody types, or sends HTTP: the bytes so far differ from the first of every message, and
+ * all are text. */
+static bool input_is_text(const struct connection *connection)
+{
+	static const uint32_t magic = PROTO_MAGIC;
+	size_t compared = connection->input < sizeof(magic) ? connection->input : sizeof(magic);
+
+	if (!memcmp(connection->input_buffer, &magic, compared))
+		return false;
+	for (size_t i = 0; i < connection->input && i < sizeof(struct proto_header); i++) {
+		unsigned char byte = (unsigned char)connection->input_buffer[i];
+
+		if ((byte < ' ' || byte > '~') && !memchr("\t\r\n", byte, 3))
+			return false;
+	}
+	return true;
+}
+
+static void text_answer(struct connection *connection)
+{
+	char line[320];
+
+	snprintf(line, sizeof(line),
+		 "This is the socket of the rdma_intercept collector. It speaks a binary protocol, "
+		 "version %d (docs/protocol.md), not text or HTTP: use the command rdma_intercept, such as "
+		 "'rdma_intercept status', or rdma_dashboard for HTTP and metrics.\n",
+		 PROTO_VERSION);
+	connection->kept = false;
+	if (output_keep(connection, line, strlen(line)))
+		output_send(connection);
+}
+
 /* Reads what is there. DONE: answered, for better or worse. */
 enum progress connection_receive(struct connection *connection)
 {
@@ -184,6 +216,10 @@ enum progress connection_receive(struct connection *connection)
 			return PROGRESS_DONE;
 		}
 		connection->input += (size_t)size;
+		if (input_is_text(connection)) {
+			text_answer(connection);
+			return PROGRESS_DONE;
+		}
 		if (connection->input < sizeof(*header))
 			continue;
 		if (header_check(header, problem) < 0) {
