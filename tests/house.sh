@@ -180,7 +180,7 @@ while read -r file; do
 done < <(find web/src -type f -printf '%f\n')
 
 # ---- documents name every setting and every kind
-settings=$(sed -n 's/^SETTING(\([A-Z_]*\),.*/RDMA_INTERCEPT_\1/p' src/intercept/settings.def)
+settings=$(sed -n 's/^SETTING(\([A-Z_]*\),.*/RDMA_INTERCEPT_\1/p' src/terms/variables.def)
 kinds=$(sed -n 's/^KIND(\([a-z_]*\),.*/\1/p' src/terms/kinds.def)
 for document in man/librdma_intercept.7 man/zh_CN/librdma_intercept.7; do
 	text=$(sed 's/\\-/-/g; s/\\_/_/g' "$document")

@@ -22,9 +22,10 @@ without_library() {
 without_control() {
 	echo "scenario 2: with the library, without control"
 	fresh
-	try with RDMA_INTERCEPT_MAX_QP_PER_PROCESS=2 "$limit_test"
+	try with RDMA_INTERCEPT_ENABLE_QP_CONTROL=0 RDMA_INTERCEPT_MAX_QP_PER_PROCESS=2 "$limit_test"
 	check "three QPs are created" says out "$unlimited"
 	check "nothing is printed by the library" silent err
+	check "the log names the variable" says log 'MAX_QP_PER_PROCESS: no effect, since RDMA_INTERCEPT_ENABLE_QP_CONTROL is 0'
 	check "the shared memory is made" [ -e "$shm" ]
 	try with "$build/test_shm_version"
 	check "objects of all types are counted as they are made" [ "$status" -eq 0 ]
@@ -32,6 +33,9 @@ without_control() {
 
 limit_per_process() {
 	echo "scenario 3: limit per process"
+	fresh
+	try with RDMA_INTERCEPT_MAX_QP_PER_PROCESS=2 "$limit_test"
+	check "a limit needs no switch" as_documented
 	fresh
 	limits=(RDMA_INTERCEPT_ENABLE_QP_CONTROL=1 RDMA_INTERCEPT_MAX_QP_PER_PROCESS=2)
 	try with "${limits[@]}" "$limit_test"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading of the environment; see config.h. One parser per row of settings.def. */
+/* Reading of the environment; see config.h. One parser per row of terms/variables.def. */
 #include "intercept/config.h"
 
 #include <errno.h>
@@ -317,14 +317,14 @@ static int parse_shm_mode(struct draft *draft, const char *text)
 
 const struct config_setting config_settings[] = {
 #define SETTING(name, parser, allowed) { CONFIG_PREFIX #name, allowed },
-#include "intercept/settings.def"
+#include "terms/variables.def"
 #undef SETTING
 };
 const unsigned config_settings_count = sizeof(config_settings) / sizeof(config_settings[0]);
 
 static int (*const parsers[])(struct draft *draft, const char *text) = {
 #define SETTING(name, parser, allowed) parser,
-#include "intercept/settings.def"
+#include "terms/variables.def"
 #undef SETTING
 };
 
@@ -346,6 +346,24 @@ static uint64_t limit_choose(uint64_t special, uint64_t documented, uint64_t fal
 	return special != UNSET ? special : documented != UNSET ? documented : fallback;
 }
 
+static void draft_name_idle(const struct draft *draft)
+{
+	const struct {
+		const char *name;
+		uint64_t value;
+	} idle[] = {
+		{ CONFIG_PREFIX "MAX_QP_PER_PROCESS", draft->process_qp },
+		{ CONFIG_PREFIX "MAX_GLOBAL_QP", draft->host_qp },
+		{ CONFIG_PREFIX "MAX_QP", draft->old_max_qp },
+	};
+	char *text = draft->config->idle;
+
+	for (unsigned i = 0; i < sizeof(idle) / sizeof(idle[0]); i++)
+		if (idle[i].value != UNSET)
+			snprintf(strchr(text, '\0'), CONFIG_IDLE - strlen(text), "%s%s",
+				 *text ? ", " : "", idle[i].name);
+}
+
 static void draft_settle(struct draft *draft)
 {
 	struct ledger_limits *limits = &draft->config->limits;
@@ -356,10 +374,15 @@ static void draft_settle(struct draft *draft)
 	/* The first version knew no switch: its own variable switches. */
 	if (draft->old_max_qp != UNSET && !draft->qp_control_given)
 		draft->qp_control = true;
-	if (draft->qp_control) {
+	/* A limit that is set counts, unless the switch is set to 0; defaults need the switch. */
+	if (draft->qp_control || !draft->qp_control_given) {
 		documented->process[KIND_qp] =
 			limit_choose(draft->process_qp, draft->old_max_qp, UNSET);
 		documented->host[KIND_qp] = draft->host_qp;
+	} else {
+		draft_name_idle(draft);
+	}
+	if (draft->qp_control) {
 		fallback.process[KIND_qp] = DEFAULT_PROCESS_QP;
 		fallback.host[KIND_qp] = DEFAULT_HOST_QP;
 	}
@@ -410,4 +433,14 @@ void config_read(struct config *config, config_lookup *lookup)
 	if (!config->shm_name[0])
 		shmfile_default_name(config->shm_mode & 066, config->shm_name);
 	draft_settle(&draft);
+}
+
+bool config_has_limits(const struct config *config)
+{
+	const struct ledger_limits *limits = &config->limits;
+
+	for (int kind = 0; kind < KIND_COUNT; kind++)
+		if (limits->process[kind] != UNLIMITED || limits->host[kind] != UNLIMITED)
+			return true;
+	return limits->devices != 0;
 }

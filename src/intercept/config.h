@@ -12,11 +12,12 @@
 #include "base/log.h"
 #include "ledger/ledger.h"
 #include "terms/rates.h"
+#include "terms/variables.h"
 
-#define CONFIG_PREFIX "RDMA_INTERCEPT_"
+#define CONFIG_PREFIX VARIABLES_PREFIX
 #define CONFIG_SOCKET "RDMA_COLLECTOR_SOCKET"
 
-enum { CONFIG_NAME_MAX = 240, CONFIG_COMPLAINTS = 4, CONFIG_COMPLAINT = 400 };
+enum { CONFIG_NAME_MAX = 240, CONFIG_COMPLAINTS = 4, CONFIG_COMPLAINT = 400, CONFIG_IDLE = 160 };
 
 struct config {
 	bool enable;
@@ -39,6 +40,7 @@ struct config {
 		struct rate rate[RATE_CLASSES]; /* of this process */
 	} rates;
 	struct pace_rate pace_bytes, pace_operations; /* of this process on each device */
+	char idle[CONFIG_IDLE]; /* variables without effect, since QP control is switched off; "" */
 	unsigned complaints; /* bad values met; the first few in words: */
 	char complaint[CONFIG_COMPLAINTS][CONFIG_COMPLAINT];
 };
@@ -47,6 +49,9 @@ typedef const char *config_lookup(const char *name);
 
 /* lookup is getenv or a stand-in; it gets full variable names. */
 void config_read(struct config *config, config_lookup *lookup);
+
+/* Whether the environment has a limit of any scope. */
+bool config_has_limits(const struct config *config);
 
 /* Names and allowed values of all settings, for tests and documents. */
 struct config_setting {

@@ -17,6 +17,7 @@
 #include "base/signals.h"
 #include "intercept/elf.h"
 #include "intercept/inherited.h"
+#include "intercept/notices.h"
 
 #define DEFAULT_LOG_PATH "/tmp/rdma_intercept.log"
 
@@ -92,14 +93,6 @@ static void library_report_limits(const struct library *library, bool alone)
 			  CONFIG_PREFIX, (unsigned)library->config.shm_mode);
 }
 
-static bool limits_are_set(const struct ledger_limits *limits)
-{
-	for (int kind = 0; kind < KIND_COUNT; kind++)
-		if (limits->process[kind] != UNLIMITED || limits->host[kind] != UNLIMITED)
-			return true;
-	return limits->devices != 0;
-}
-
 /* The buckets of the environment's rates are full at the beginning. */
 static void library_fill_buckets(struct library *library)
 {
@@ -156,6 +149,8 @@ static enum phase library_join(struct library *library)
 							 PHASE_OFF;
 	if (phase == PHASE_ACTIVE) {
 		library_report_limits(library, result == LEDGER_ALONE);
+		if (result == 0)
+			notices_of_transport(library);
 		library_fill_buckets(library);
 		pace_follow(library);
 	}
@@ -168,7 +163,7 @@ static enum phase library_join(struct library *library)
 		 phase == PHASE_CLOSED ? "every new object is refused" :
 					 "every new object is refused until the collector can be asked");
 	/* Who has set no limit has not asked for anything that is missing now. */
-	if (phase == PHASE_ACTIVE && !limits_are_set(&config->limits))
+	if (phase == PHASE_ACTIVE && !config_has_limits(config))
 		log_write(&library->log, LOG_WARN, "%s", text);
 	else if (!library->joins_again) /* said once */
 		library_say(library, text);
@@ -191,6 +186,7 @@ static enum phase library_begin(struct library *library)
 		library_say(library, config->complaint[i]);
 	if (!config->enable)
 		return PHASE_OFF;
+	notices_of_settings(library);
 	if (config->complaints && config->fail_closed)
 		return PHASE_CLOSED;
 	return library_join(library);

@@ -53,8 +53,13 @@ static void limits_are(const char *text, int kind, uint64_t process, uint64_t ho
 static void qp_limits(void)
 {
 	limits_are("", KIND_qp, NONE, NONE);
-	limits_are("MAX_QP_PER_PROCESS=3\nMAX_GLOBAL_QP=9", KIND_qp, NONE, NONE);
+	/* A limit that is set needs no switch, and brings no defaults of others. */
+	limits_are("MAX_QP_PER_PROCESS=3\nMAX_GLOBAL_QP=9", KIND_qp, 3, 9);
+	limits_are("MAX_QP_PER_PROCESS=3", KIND_qp, 3, NONE);
+	limits_are("MAX_GLOBAL_QP=9", KIND_qp, NONE, 9);
+	CHECK(!config.idle[0], "%s", config.idle);
 	limits_are("ENABLE_QP_CONTROL=0\nMAX_QP_PER_PROCESS=3", KIND_qp, NONE, NONE);
+	CHECK(!strcmp(config.idle, CONFIG_PREFIX "MAX_QP_PER_PROCESS"), "%s", config.idle);
 	limits_are("ENABLE_QP_CONTROL=1", KIND_qp, 100, 1000);
 	CHECK(config.limits.host_defaults & 1ull << KIND_qp);
 	limits_are("ENABLE_QP_CONTROL=1\nMAX_QP_PER_PROCESS=3\nMAX_GLOBAL_QP=9", KIND_qp, 3, 9);
