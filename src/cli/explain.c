@@ -9,6 +9,7 @@
 #include "base/translation.h"
 #include "terms/size.h"
 #include "cli/collector.h"
+#include "cli/failed_calls.h"
 #include "cli/placement.h"
 #include "cli/tenant_settings.h"
 #include "cli/users.h"
@@ -177,6 +178,8 @@ int command_explain(const struct cli *cli)
 	/* The settings do not explain an event: only JSON has them there. */
 	if (identity.given.tenant[0] && (!ask.number || cli->options.json.count))
 		result = tenant_settings_show(cli, &page, identity.given.tenant);
+	if (!result && identity.given.registered && !ask.number)
+		result = failed_calls_show(cli, &page, ask.pid);
 	if (result)
 		return result;
 	return page_end(&page);

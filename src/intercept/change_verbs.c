@@ -36,10 +36,12 @@ int wrap_ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *add
 	call_count_active(VERB_reg_mr, begun, result != 0);
 	/* Only these two leave the new registration in force; after any other the
 	 * old one counts until it is deregistered, usable or not. */
-	if (result == 0 || result == IBV_REREG_MR_ERR_DO_FORK_OLD)
+	if (result == 0 || result == IBV_REREG_MR_ERR_DO_FORK_OLD) {
 		change_force(&change, bytes(length));
-	else
+	} else {
+		change_fail(&change, mr->context, errno);
 		change_force(&change, change.before);
+	}
 	return result;
 }
 
@@ -61,6 +63,7 @@ int wrap_ibv_resize_cq(struct ibv_cq *cq, int cqe)
 	result = real(cq, cqe);
 	call_count_active(VERB_resize, begun, result != 0);
 	if (result) {
+		change_fail(&change, cq->context, result);
 		change_force(&change, change.before);
 		return result;
 	}
@@ -104,6 +107,7 @@ int wrap_ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask
 	result = real(srq, attr, mask);
 	call_count_active(VERB_resize, begun, result != 0);
 	if (result) {
+		change_fail(&change, srq->context, result);
 		change_force(&change, change.before);
 	} else if (!change_commit(&change, srq_depth(srq, attr->max_wr))) {
 		struct ibv_srq_attr old = { .max_wr = (uint32_t)change.before };

@@ -11,7 +11,7 @@ static int cm_id_commit(struct creation *creation, uint64_t begun, int result,
 {
 	call_count(creation->library, VERB_create_other, begun, result != 0);
 	if (result) {
-		creation_abort(creation);
+		creation_fail(creation);
 		return result;
 	}
 	return creation_commit(creation, *id) ? 0 : -1;

@@ -17,7 +17,7 @@ static struct ibv_context *context_commit(struct creation *creation, uint64_t be
 
 	call_count(creation->library, VERB_create_other, begun, !context);
 	if (!context) {
-		creation_abort(creation);
+		creation_fail(creation);
 		return NULL;
 	}
 	result = context_add(creation->library, context, creation->handle.device, false);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "intercept/failures.h"
 #include "intercept/refusals.h"
 
 /* Everything on these paths in one piece: call for call, a third of the cost was
@@ -216,6 +217,24 @@ void creation_abort(struct creation *creation)
 	ledger_refund(&creation->library->ledger, creation->handle.device, &creation->handle.cost);
 }
 
+static uint64_t cost_bytes(const struct cost *cost)
+{
+	for (unsigned i = 0; i < cost->count; i++)
+		if (cost->kind[i] == KIND_mr_bytes)
+			return cost->amount[i];
+	return 0;
+}
+
+__attribute__((noinline, cold)) void creation_fail(struct creation *creation)
+{
+	const struct failure failure = { creation->verb, errno, creation->context,
+					 creation->handle.object,
+					 cost_bytes(&creation->handle.cost) };
+
+	creation_abort(creation);
+	failure_report(creation->library, &failure);
+}
+
 /* Takes or gives back the difference between two costs of the same kinds: 0, or the errno of the
  * refusal. */
 static __attribute__((noinline, cold)) int
@@ -370,6 +389,16 @@ bool change_begin(struct change *change, const char *verb, enum object object, c
 	if (refused)
 		errno = refused;
 	return !refused;
+}
+
+__attribute__((noinline, cold)) void change_fail(const struct change *change,
+						 struct ibv_context *context, int error)
+{
+	const struct failure failure = { change->verb, error, context, -1,
+					 change->kind == KIND_mr_bytes ? change->taken : 0 };
+
+	if (change->library)
+		failure_report(change->library, &failure);
 }
 
 /* Books the difference between two amounts, whatever the limits say. */

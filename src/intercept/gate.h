@@ -95,7 +95,11 @@ bool creation_begin_on_device(struct creation *creation, const char *verb, const
 bool creation_begin_under(struct creation *creation, const char *verb, enum object object,
 			  const struct handle *parent);
 
-/* After a real call that made nothing. errno stays as that call left it. */
+/* After a real call that made nothing: tells why, if it was for want of something. errno stays as
+ * that call left it. */
+void creation_fail(struct creation *creation);
+
+/* The same without a word. */
 void creation_abort(struct creation *creation);
 
 /* After a real call that made one: the object, or NULL with errno set when it
@@ -181,6 +185,9 @@ struct change {
 	uint64_t before; /* what its handle said */
 	uint64_t taken;	 /* beyond that */
 };
+
+/* After a real call that changed nothing: tells why, if it was for want of something. */
+void change_fail(const struct change *change, struct ibv_context *context, int error);
 
 /* False: refused. The new value's surplus is taken; unknown objects pass. */
 bool change_begin(struct change *change, const char *verb, enum object object, const void *key,

@@ -16,6 +16,7 @@
 #include "intercept/config.h"
 #include "intercept/handles.h"
 #include "intercept/pace.h"
+#include "intercept/refusals.h"
 #include "ledger/ledger.h"
 #include "terms/rates.h"
 
@@ -50,8 +51,7 @@ struct library {
 	struct library_rates rates;
 	struct lock contexts_lock; /* for writers of the table in contexts.c */
 	uint64_t lingering; /* objects that were in the kernel after their context was closed */
-	uint64_t last_refusal_second;
-	uint64_t refusals_unshown;
+	struct report_pace refusals_shown, failures_shown;
 	uint64_t refusals;
 	uint64_t last_cq_event_ns;
 	uint64_t cycles_scale; /* see base/cycles.h; written before the phase is PHASE_ACTIVE */

@@ -9,20 +9,18 @@
 #include "intercept/library.h"
 #include "terms/refusal.h"
 
-/* Whether a refusal may be shown: at most one a second per process. The next one
- * that is shown tells how many were not. */
-static bool refusal_may_be_shown(struct library *library, uint64_t *ret_unshown)
+bool report_may_be_shown(struct report_pace *pace, uint64_t *ret_unshown)
 {
-	uint64_t last = __atomic_load_n(&library->last_refusal_second, __ATOMIC_RELAXED);
+	uint64_t last = __atomic_load_n(&pace->last_second, __ATOMIC_RELAXED);
 	uint64_t second = clock_now_seconds() + 1; /* 0 is never */
 
 	if (second == last ||
-	    !__atomic_compare_exchange_n(&library->last_refusal_second, &last, second, false,
-					 __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-		__atomic_add_fetch(&library->refusals_unshown, 1, __ATOMIC_RELAXED);
+	    !__atomic_compare_exchange_n(&pace->last_second, &last, second, false, __ATOMIC_RELAXED,
+					 __ATOMIC_RELAXED)) {
+		__atomic_add_fetch(&pace->unshown, 1, __ATOMIC_RELAXED);
 		return false;
 	}
-	*ret_unshown = __atomic_exchange_n(&library->refusals_unshown, 0, __ATOMIC_RELAXED);
+	*ret_unshown = __atomic_exchange_n(&pace->unshown, 0, __ATOMIC_RELAXED);
 	return true;
 }
 
@@ -41,7 +39,7 @@ void refusal_report_rate(struct library *library, const char *verb, enum rate_cl
 	char line[320], value[RATE_TEXT];
 	uint64_t unshown;
 
-	if (!verb || !refusal_may_be_shown(library, &unshown))
+	if (!verb || !report_may_be_shown(&library->refusals_shown, &unshown))
 		return;
 	rate_print(rate, value);
 	snprintf(line, sizeof(line), "%s %s: tenant=%s above the rate of %s: %s, rate of the %s%s%.0llu%s",
@@ -69,7 +67,7 @@ void refusal_report(struct library *library, const char *verb, unsigned device,
 	unsigned on_port = kind_port(refusal->kind);
 	char why[REFUSAL_TEXT], event[48] = "", port[16] = "", line[480];
 
-	if (!refusal_may_be_shown(library, &unshown))
+	if (!report_may_be_shown(&library->refusals_shown, &unshown))
 		return;
 	if (refusal->forbidden)
 		refusal_forbidden_text(library, why);

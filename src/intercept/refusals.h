@@ -4,8 +4,18 @@
 #define INTERCEPT_REFUSALS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "terms/rates.h"
+
+/* How often lines of one sort are written. */
+struct report_pace {
+	uint64_t last_second; /* of CLOCK_MONOTONIC, and 1; 0: never */
+	uint64_t unshown;     /* since then */
+};
+
+/* Whether a line may be written: at most one a second. The next one tells how many were not. */
+bool report_may_be_shown(struct report_pace *pace, uint64_t *ret_unshown);
 
 struct ledger_refusal;
 struct library;

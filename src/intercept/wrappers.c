@@ -59,7 +59,7 @@
 	object = real arguments;                                                                   \
 	call_count(creation.library, call_class_of_making(OBJECT_##noun), begun, !object);         \
 	if (!object) {                                                                             \
-		creation_abort(&creation);                                                         \
+		creation_fail(&creation);                                                          \
 		return NULL;                                                                       \
 	}
 
