@@ -36,6 +36,8 @@ int command_dashboard(const struct cli *cli)
 		}
 	if (cli->options.token.count)
 		arguments[count++] = "--token";
+	if (cli->options.token.count && cli->options.json.count)
+		arguments[count++] = "--json";
 	library_own_directory(directory);
 	for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		snprintf(program, sizeof(program), "%s%s/%s", directory, places[i],

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "history/history.h"
@@ -12,6 +13,20 @@
 #include "view/event.h"
 
 enum { PAST_EVENTS_MOST = 100000 };
+
+static int past_open_fail(const struct cli *cli, const char *path, int error)
+{
+	if (error == ENOENT)
+		return cli_fail(cli, CLI_WRONG,
+				"%s: there is no history: rdma_dashboard records it while it runs: start it "
+				"with 'systemctl start rdma_dashboard' or '%s dashboard', or name its "
+				"directory with --state",
+				path, CLI_NAME);
+	return cli_fail(cli, error == EACCES ? CLI_FORBIDDEN : CLI_WRONG,
+			"%s: the history cannot be read: %s: run this as root or as the user of "
+			"rdma_dashboard, or name another directory with --state",
+			path, strerror(error));
+}
 
 int past_open(const struct cli *cli, bool is_needed, char ret_path[PATH_MAX],
 	      struct history **ret_history)
@@ -25,11 +40,13 @@ int past_open(const struct cli *cli, bool is_needed, char ret_path[PATH_MAX],
 	if (result < 0)
 		return cli_fail(cli, CLI_WRONG, "the dashboard's files cannot be found: %s",
 				strerror(-result));
+	/* SQLite does not tell a file that is missing from one that may not be read. */
+	if (access(ret_path, R_OK))
+		return errno == ENOENT && !is_needed ? CLI_OK : past_open_fail(cli, ret_path, errno);
 	result = history_open_reader(ret_path, ret_history, problem);
-	if (!result || (result == -ENOENT && !is_needed))
+	if (!result)
 		return CLI_OK;
-	return cli_fail(cli, result == -EACCES ? CLI_FORBIDDEN : CLI_WRONG,
-			"%s; rdma_dashboard keeps it while it runs", problem);
+	return cli_fail(cli, result == -EACCES ? CLI_FORBIDDEN : CLI_WRONG, "%s", problem);
 }
 
 int past_events_since(const struct cli *cli, uint64_t *ret_ns)

@@ -58,6 +58,12 @@ void answer_advice(struct dashboard *dashboard, const struct request *request,
 		answer_fail(answer, 503, "%s", problem);
 		return;
 	}
+	if (request->tenant && !state_may_have_tenant(dashboard, request->tenant)) {
+		free(chosen.row);
+		answer_fail(answer, 404, "tenant: the collector knows no tenant '%.100s'",
+			    request->tenant);
+		return;
+	}
 	text_add(&text, "{\"advice\":[");
 	for (size_t i = 0; i < chosen.count; i++) {
 		state_next(&text);

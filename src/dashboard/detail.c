@@ -19,17 +19,6 @@
 
 /* ---- a tenant */
 
-static const struct proto_row *tenant_row(const struct sample *sample, const char *name)
-{
-	for (size_t i = 0; i < sample->rows.count; i++) {
-		const struct proto_row *row = list_at(&sample->rows, i);
-
-		if (row->scope == ROW_TENANT && !row->device[0] && !strcmp(row->tenant, name))
-			return row;
-	}
-	return NULL;
-}
-
 static void document_write(struct text *text, const json_t *document)
 {
 	char *written = memory_need(json_dumps(document, JSON_ENSURE_ASCII | JSON_COMPACT));
@@ -116,7 +105,7 @@ void answer_tenant(struct dashboard *dashboard, const struct request *request,
 
 	if (!sample)
 		return;
-	row = tenant_row(sample, name);
+	row = state_tenant(sample, name);
 	detail = row ? detail_of(dashboard, name, problem) : NULL;
 	if (!row) {
 		answer_fail(answer, 404, "tenant: the collector knows no tenant '%.100s'", name);

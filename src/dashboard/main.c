@@ -27,6 +27,9 @@
 #include "dashboard/recent.h"
 #include "dashboard/token.h"
 #include "history/place.h"
+#include "output/json.h"
+#include "output/memory.h"
+#include "output/page.h"
 #include "terms/size.h"
 
 #define DASHBOARD_NAME "rdma_dashboard"
@@ -39,7 +42,8 @@ struct dashboard_options {
 	const char *path;
 	const char *socket;
 	const char *state;
-	bool token; /* print it and end */
+	bool token; /* print it and end, */
+	bool json;  /* as JSON */
 	bool no_history;
 	uint64_t days;
 	uint64_t size;
@@ -49,7 +53,7 @@ struct dashboard_options {
 static const char dashboard_usage[] =
 	N_("usage: rdma_dashboard [--listen ADDRESS:PORT | none] [--unix PATH] [--host NAME]...\n"
 	   "                      [--socket PATH] [--state DIRECTORY] [--days N] [--size SIZE]\n"
-	   "                      [--timeout SECONDS] [--no-history] [--token]\n"
+	   "                      [--timeout SECONDS] [--no-history] [--token [--json]]\n"
 	   "Serves metrics, state and history of the RDMA collector; see rdma_dashboard(8).\n");
 
 static int usage_fail(const char *option, const char *value, const char *expected)
@@ -83,6 +87,7 @@ static int dashboard_options_parse(int argc, char **argv, struct dashboard *dash
 		{ "host", required_argument, NULL, 'H' },   { "socket", required_argument, NULL, 's' },
 		{ "state", required_argument, NULL, 'S' },  { "days", required_argument, NULL, 'd' },
 		{ "size", required_argument, NULL, 'z' },   { "no-history", no_argument, NULL, 'n' },
+		{ "json", no_argument, NULL, 'j' },
 		{ "token", no_argument, NULL, 't' },	    { "help", no_argument, NULL, 'h' },
 		{ "timeout", required_argument, NULL, 'T' }, { "version", no_argument, NULL, 'V' },
 		{ 0 },
@@ -131,6 +136,9 @@ static int dashboard_options_parse(int argc, char **argv, struct dashboard *dash
 			break;
 		case 't':
 			options->token = true;
+			break;
+		case 'j':
+			options->json = true;
 			break;
 		case 'h':
 			fputs(_(dashboard_usage), stdout);
@@ -191,13 +199,25 @@ static int places_find(struct dashboard *dashboard, const struct dashboard_optio
 	return result < 0 ? result : token_make(dashboard->token_path, problem);
 }
 
-static int token_print(const struct dashboard *dashboard)
+/* By what `rdma_intercept -j dashboard --token` prints, failures are JSON, too. */
+static int token_fail(const struct dashboard_options *options, const char *problem)
+{
+	if (!options->json)
+		return dashboard_fail(problem);
+	page_json_error(problem);
+	return EXIT_FAILURE;
+}
+
+static int token_print(const struct dashboard *dashboard, const struct dashboard_options *options)
 {
 	char token[TOKEN_TEXT], problem[PROBLEM_SIZE];
 
 	if (token_read(dashboard->token_path, token, problem) < 0)
-		return dashboard_fail(problem);
-	puts(token);
+		return token_fail(options, problem);
+	if (options->json)
+		page_json_line(memory_need(json_pack("{s:s}", "token", token)));
+	else
+		puts(token);
 	return EXIT_SUCCESS;
 }
 
@@ -317,9 +337,9 @@ int main(int argc, char **argv)
 		return result == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
 	}
 	if (places_find(&dashboard, &options, problem) < 0)
-		return dashboard_fail(problem);
+		return options.token ? token_fail(&options, problem) : dashboard_fail(problem);
 	if (options.token)
-		return token_print(&dashboard);
+		return token_print(&dashboard, &options);
 	if (listening.address >= 0)
 		name_add(&dashboard, listening.host);
 

@@ -214,6 +214,14 @@ void answer_history(struct dashboard *dashboard, const struct request *request,
 		past_fail(answer, result);
 		return;
 	}
+	if (!writing.count && request->tenant && *request->tenant &&
+	    !state_may_have_tenant(dashboard, request->tenant)) {
+		text_free(&writing.text);
+		answer_fail(answer, 404,
+			    "tenant: neither the collector nor the history since then has a tenant '%.100s'",
+			    request->tenant);
+		return;
+	}
 	text_add(&writing.text, writing.count ? "]}]}\n" : "]}\n");
 	answer_json(answer, 200, &writing.text);
 }

@@ -166,6 +166,26 @@ struct sample *state_sample(struct dashboard *dashboard, struct answer *answer)
 	return NULL;
 }
 
+const struct proto_row *state_tenant(const struct sample *sample, const char *name)
+{
+	for (size_t i = 0; i < sample->rows.count; i++) {
+		const struct proto_row *row = list_at(&sample->rows, i);
+
+		if (row->scope == ROW_TENANT && !row->device[0] && !strcmp(row->tenant, name))
+			return row;
+	}
+	return NULL;
+}
+
+bool state_may_have_tenant(struct dashboard *dashboard, const char *name)
+{
+	struct sample *sample = dashboard_sample(dashboard);
+	bool may_have = !sample->up || state_tenant(sample, name);
+
+	sample_release(sample);
+	return may_have;
+}
+
 void answer_state(struct dashboard *dashboard, const struct request *request, struct answer *answer)
 {
 	struct sample *sample = state_sample(dashboard, answer);

@@ -15,6 +15,12 @@ struct dashboard;
 /* The sample, if the collector answered; otherwise NULL, and the answer says why. */
 struct sample *state_sample(struct dashboard *dashboard, struct answer *answer);
 
+/* The row of a tenant in total; NULL: the collector knows none of this name. */
+const struct proto_row *state_tenant(const struct sample *sample, const char *name);
+
+/* False if the collector answers and knows no tenant of this name. */
+bool state_may_have_tenant(struct dashboard *dashboard, const char *name);
+
 /* Which rows: of a scope, in total or on devices. */
 struct state_choice {
 	enum proto_scope scope;

@@ -36,6 +36,13 @@ state() {
 	check "advice" knows /api/advice '.advice | map(.rule) | index("no_monitor")'
 	check "advice with a command" knows /api/advice '.advice[0].command == "systemctl start rdma_monitor"'
 	check "advice of a tenant" knows '/api/advice?tenant=theirs' '.advice == []'
+	check "advice of no tenant" gets 404 '/api/advice?tenant=nobody'
+	check "is an error that names it" holds ".error | test(\"no tenant 'nobody'\")"
+	check "history of a tenant" knows '/api/history?tenant=theirs&since=1m' '.series | type == "array"'
+	for since in 1m 1h; do
+		check "history of no tenant, $since" gets 404 "/api/history?tenant=nobody&since=$since"
+		check "is an error that names it, $since" holds ".error | test(\"a tenant 'nobody'\")"
+	done
 	check "of one tenant" knows '/api/events?tenant=theirs' '.events == []'
 	fetch /api/state
 	while read -r field; do

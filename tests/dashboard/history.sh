@@ -22,6 +22,15 @@ has_step() {
 tells() { # TEXT ARGUMENT...: the command prints it
 	"$command" "${@:2}" >"$work/out" 2>"$work/err" && grep -qE "$1" "$work/out"
 }
+# fails STATUS TEXT ARGUMENT...: so the command ends, with this error
+fails() {
+	local status=0
+
+	"$command" "${@:3}" >"$work/out" 2>"$work/err" || status=$?
+	cat "$work/err"
+	[ "$status" = "$1" ] && cat "$work/out" "$work/err" | grep -qF -e "$2"
+}
+
 joined() {
 	knows '/api/events?since=1h' '.events | map(select(.type == "joined")) | length == 1'
 }
@@ -114,8 +123,42 @@ started_by_the_command() {
 	workers+=($!)
 	check "it prints the address" eventually grep -q '^rdma_dashboard: http://127.0.0.1:[0-9]*/$' "$work/foreground.out"
 	check "and the token" tells '^[0-9a-f]{64}$' dashboard --token --state "$work/other"
+	check "as JSON" tells '^\{"token":"[0-9a-f]{64}"\}$' -j dashboard --token --state "$work/other"
+	check "no token as JSON" fails 1 '{"error":"/proc/x: the state directory' -j dashboard --token --state /proc/x
+	check "in JSON only" test ! -s "$work/err"
 	refuses 1 'other: another rdma_dashboard keeps its history there: expected another directory' \
 		--listen 127.0.0.1:0 --state "$work/other"
+}
+
+without_history() {
+	[ -n "$collector_pid" ] || collector_begin
+	check "no history" fails 1 "$work/none/history.db: there is no history: rdma_dashboard records it" \
+		history --state "$work/none"
+	check "names what to start" grep -qF "start it with 'systemctl start rdma_dashboard'" "$work/err"
+	check "events need none" "$command" events --since 1h --state "$work/none"
+	if [ "$(id -u)" -ne 0 ]; then
+		skip_part "only root can make files of another user"
+		return
+	fi
+	mkdir -m 700 "$work/closed"
+	: >"$work/closed/history.db"
+	chmod 711 "$work"
+	chmod 666 "$work/socket"
+	command=$work/as_nobody
+	printf '#!/bin/sh\nexec setpriv --reuid 65534 --regid 65534 --clear-groups "%s" "$@"\n' \
+		"$build/rdma_intercept" >"$command"
+	chmod 755 "$command"
+	if ! "$command" --version >"$work/out" 2>&1; then
+		skip_part "other users cannot start programs of the build directory"
+	else
+		check "a directory of another user" \
+			fails 4 "$work/closed/history.db: the history cannot be read: Permission denied" \
+			history --state "$work/closed"
+		check "events say so, too" \
+			fails 4 "$work/closed/history.db: the history cannot be read: Permission denied" \
+			events --since 1h --state "$work/closed"
+	fi
+	command=$build/rdma_intercept
 }
 
 # refuses STATUS TEXT [OPTION...]: rdma_dashboard does not start, and says why
@@ -135,4 +178,4 @@ wrong_command_lines() {
 	refuses 1 "/proc/x: the state directory cannot be made" --listen 127.0.0.1:0 --state /proc/x
 }
 
-run_cases "seconds_and_steps killed events_since damaged memory_only started_by_the_command wrong_command_lines" "$@"
+run_cases "seconds_and_steps killed events_since damaged memory_only started_by_the_command without_history wrong_command_lines" "$@"
