@@ -41,30 +41,39 @@ without_ncurses() {
 	check "top prints the tenants" grep -q '^default' "$work/screen"
 }
 
-fails_with() { # TEXT ARGUMENT...
-	! "$work/usage" "${@:2}" >"$work/out" 2>&1 && grep -q "$1" "$work/out"
+fails_with() { # PROGRAM TEXT ARGUMENT...
+	! "$1" "${@:3}" >"$work/out" 2>&1 && grep -q "$2" "$work/out"
 }
-prints() { # LINE ARGUMENT...
-	"$work/usage" "${@:2}" | grep -qx "$1"
+prints() { # PROGRAM LINE ARGUMENT...
+	"$1" "${@:3}" | grep -qx "$2"
 }
 
 client() {
-	local headers library
+	local headers library program examples=("$work/usage")
 	DESTDIR=$work/root cmake --install "$build" >/dev/null
 	headers=$(dirname "$(dirname "$(find "$work/root" -name client.h)")")
 	library=$(dirname "$(find "$work/root" -name librdma_intercept_client.so)")
 	check "pkg-config knows it" env PKG_CONFIG_PATH="$library/pkgconfig" pkg-config --exists rdma_intercept_client
 	check "the example builds" gcc -Wall -Wextra -Werror -o "$work/usage" "$sources/examples/usage.c" \
 		-I"$headers" -L"$library" "$(PKG_CONFIG_PATH=$library/pkgconfig pkg-config --libs-only-l rdma_intercept_client | xargs)"
+	if python3 -c 'import ctypes' 2>/dev/null; then
+		examples+=("$sources/examples/usage.py")
+	else
+		skip_part "python3 is not installed"
+	fi
 	export LD_LIBRARY_PATH=$library RDMA_COLLECTOR_SOCKET=$work/socket
-	check "without a collector it says so" fails_with "$work/socket"
+	for program in "${examples[@]}"; do
+		check "${program##*/}: without a collector it says so" fails_with "$program" "$work/socket"
+	done
 	printf '[tenant web]\nmatch = uid=4000000000\nqp = 7\n' >"$work/policy"
 	RDMA_INTERCEPT_POLICY=$work/policy RDMA_COLLECTOR_STATE=$work/state background "$build/collector_server" &
 	workers+=($!)
 	check "a collector starts" eventually test -S "$work/socket"
-	check "it reads the limit" eventually prints 'web: 0 of 7' qp
-	check "a kind without a limit" prints 'web: 0' mr
-	check "a kind that does not exist" fails_with 'unknown kind' house
+	for program in "${examples[@]}"; do
+		check "${program##*/}: it reads the limit" eventually prints "$program" 'web: 0 of 7' qp
+		check "${program##*/}: a kind without a limit" prints "$program" 'web: 0' mr
+		check "${program##*/}: a kind that does not exist" fails_with "$program" 'unknown kind' house
+	done
 }
 
 entries() { (cd "$root" && find . | sort); }
