@@ -191,6 +191,8 @@ doctor() {
 	LD_PRELOAD=$preload check "doctor: LD_PRELOAD" exits 0 doctor
 	check "doctor: is seen" grep -qE '^OK +preload +LD_PRELOAD' "$work/out"
 	check "doctor: warns of sanitized programs" grep -qE '^OK +preload .*-fsanitize=address' "$work/out"
+	RDMA_INTERCEPT_MAX_QPS=3 check "doctor: a misspelt variable" exits 0 doctor
+	check "doctor: is named" grep -qE '^WARN +variables +RDMA_INTERCEPT_MAX_QPS: unknown variable.* did you mean RDMA_INTERCEPT_MAX_QP\?' "$work/out"
 	echo "no library" >"$work/no.so"
 	RDMA_INTERCEPT_LIBRARY=$work/no.so check "doctor: a library that is none" exits 1 doctor
 	check "doctor: fails" grep -qE '^FAIL +library' "$work/out"

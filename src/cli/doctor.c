@@ -23,6 +23,7 @@
 #include "cli/library.h"
 #include "output/form.h"
 #include "output/page.h"
+#include "terms/variables.h"
 
 #define DEVICES "/sys/class/infiniband"
 #define NODES "/dev/infiniband"
@@ -353,6 +354,20 @@ void check_memory(const struct facts *facts, struct finding *finding)
 	else
 		finding_set(finding, &fine, NULL, "%s belongs to user %u, mode %04o", path,
 		     (unsigned)status.st_uid, (unsigned)status.st_mode & 07777);
+}
+
+/* Variables of this shell, which programs started from it would get. */
+void check_variables(const struct facts *facts, struct finding *finding)
+{
+	char text[VARIABLE_TEXT];
+
+	for (char **entry = environ; entry && *entry; entry++)
+		if (variable_is_unknown(*entry, text)) {
+			finding_set(finding, &doubtful, N_("the settings are listed in librdma_intercept(7)"),
+				    "%s", text);
+			return;
+		}
+	finding_set(finding, &fine, NULL, "no variable of this shell is misspelt");
 }
 
 static const struct {
