@@ -146,8 +146,8 @@ ports() {
 	collector_begin
 	check "limit set: on a port" exits 0 limit set tenant ours "port.$device/1.qp=3" "process.port.$device/2.ah=4"
 	check "limit get: on a port" exits 0 limit get tenant ours
-	check "limit get: of the tenant" grep -qE "^tenant ours +port\\.$device/1\\.qp +3\$" "$work/out"
-	check "limit get: of each process" grep -qE "^tenant ours +process\\.port\\.$device/2\\.ah +4\$" "$work/out"
+	check "limit get: of the tenant" grep -qE "^tenant ours +port\\.$device/1\\.qp +3 +command\$" "$work/out"
+	check "limit get: of each process" grep -qE "^tenant ours +process\\.port\\.$device/2\\.ah +4 +command\$" "$work/out"
 	check "limit get: as JSON" answers limit get tenant ours
 	check "limit get: the port" says out "\"device\":\"$device/1\""
 	check "show tenant: its ports" exits 0 -j show tenant ours
@@ -160,7 +160,7 @@ ports() {
 	check "limit unset: on a port" exits 0 limit unset tenant ours "port.$device/1.qp" "process.port.$device/2.ah"
 	"$command" limit set tenant ours guarantee.qp=2 rate.reg_mr=50/s pace.bytes=10M/s >/dev/null
 	check "limit get: guarantee, rate and pace" exits 0 limit get tenant ours
-	check "limit get: the guarantee" grep -qE '^tenant ours +guarantee\.qp +2$' "$work/out"
+	check "limit get: the guarantee" grep -qE '^tenant ours +guarantee\.qp +2 +command$' "$work/out"
 	check "limit get: the rate" grep -q 'reg_mr .*50/s' "$work/out"
 	check "limit get: the pace" grep -q '10M' "$work/out"
 	"$command" limit unset tenant ours guarantee.qp rate.reg_mr pace.bytes >/dev/null
@@ -173,6 +173,10 @@ explain_and_run() {
 	check "explain: a process" exits 0 explain $$
 	check "explain: its tenant" grep -qE '^tenant +ours$' "$work/out"
 	check "explain: its rule" grep -qE "^rule +$policy:8: match" "$work/out"
+	check "explain: its limits" grep -qE "^tenant ours +qp +4 +$policy:9\$" "$work/out"
+	check "explain: of each process" grep -qE "^tenant ours +process\\.qp +5 +$policy:6 \\[default\\]\$" "$work/out"
+	check "explain: of the host" grep -qE "^host +qp +100 +$policy:2\$" "$work/out"
+	check "explain: as JSON" answers explain $$
 	check "run: in its tenant" exits 0 run --tenant ours true
 	check "run: not in another" complains 125 "belongs to tenant 'ours', not to 'theirs'" \
 		run --tenant theirs touch "$work/started"
@@ -184,15 +188,35 @@ changes() {
 	check "limit set" exits 0 limit set tenant ours qp=3 process.mr_bytes=2G "device.$device.mr=7"
 	check "limit set: in silence" silent out
 	check "limit get: has them" exits 0 limit get tenant ours
-	check "limit get: in total" grep -qE '^tenant ours +qp +3$' "$work/out"
-	check "limit get: of each process" grep -qE '^tenant ours +process\.mr_bytes +2G$' "$work/out"
-	check "limit get: on a device" grep -qE "^tenant ours +device\\.$device\\.mr +7\$" "$work/out"
-	check "limit get: inherited" grep -qE '^tenant ours +process\.qp +5$' "$work/out"
+	check "limit get: in total" grep -qE '^tenant ours +qp +3 +command$' "$work/out"
+	check "limit get: of each process" grep -qE '^tenant ours +process\.mr_bytes +2G +command$' "$work/out"
+	check "limit get: on a device" grep -qE "^tenant ours +device\\.$device\\.mr +7 +command\$" "$work/out"
+	check "limit get: inherited" grep -qE "^tenant ours +process\\.qp +5 +$policy:6 \\[default\\]\$" "$work/out"
 	check "limit unset" exits 0 limit unset tenant ours qp process.mr_bytes "device.$device.mr"
 	check "limit get: as in the file" exits 0 limit get tenant ours
-	check "limit get: again" grep -qE '^tenant ours +qp +4$' "$work/out"
+	check "limit get: again" grep -qE "^tenant ours +qp +4 +$policy:9\$" "$work/out"
 	check "limit get: and no more" not says out mr_bytes
 	check "limit set as JSON" answers limit set host mr=50
+	check "limit get: [default]" exits 0 limit get default
+	check "limit get: [default]: the limit" grep -qE "^default +process\\.qp +5 +$policy:6\$" "$work/out"
+	check "limit get: [default]: nothing of tenants" not says out tenant
+	"$command" limit set default process.qp=6 mode=warn >/dev/null
+	check "limit get: [default]: changed" exits 0 limit get default
+	check "limit get: [default]: by a command" grep -qE '^default +process\.qp +6 +command$' "$work/out"
+	check "limit get: [default]: a setting" grep -qE '^default +mode +warn +command$' "$work/out"
+	check "limit get: the tenant default" exits 0 limit get tenant default
+	check "limit get: inherits" grep -qE '^tenant default +process\.qp +6 +command \[default\]$' "$work/out"
+	check "limit get: its mode" grep -qE '^tenant default +mode +warn +command \[default\]$' "$work/out"
+	"$command" limit unset default process.qp mode >/dev/null
+	"$command" limit set tenant theirs weight=3 traffic_class=32 >/dev/null
+	check "limit get: settings" exits 0 limit get tenant theirs
+	check "limit get: mode" grep -qE "^tenant theirs +mode +warn +$policy:12\$" "$work/out"
+	check "limit get: weight" grep -qE '^tenant theirs +weight +3 +command$' "$work/out"
+	check "limit get: traffic class" grep -qE '^tenant theirs +traffic_class +(0x20|32) +command$' "$work/out"
+	check "limit get: settings as JSON" answers limit get tenant theirs
+	"$command" limit unset tenant theirs weight traffic_class >/dev/null
+	check "limit get: mode and weight in any case" exits 0 limit get tenant ours
+	check "limit get: the mode that is not set" grep -qE '^tenant ours +mode +enforce +not set$' "$work/out"
 	check "limit set: a key that is none" complains 1 'nonsense' limit set host nonsense=1
 	check "limit set: a value that is none" complains 1 "'x'" limit set host qp=x
 	check "limit set: nobody's" complains 1 "'x'" limit set tenant x qp=1
@@ -203,7 +227,7 @@ changes() {
 	check "tenant list: has it" grep -qE '^new +audit +0 +runtime$' "$work/out"
 	check "tenant list: as JSON" answers tenant list
 	check "limit get: its limits" exits 0 limit get tenant new
-	check "limit get: are there" grep -qE '^tenant new +process\.qp +2$' "$work/out"
+	check "limit get: are there" grep -qE '^tenant new +process\.qp +2 +command$' "$work/out"
 	check "tenant add: again" complains 1 "'new'" tenant add new
 	check "tenant add: a bad rule" complains 1 'color' tenant add newer --match color=blue
 	check "tenant remove" exits 0 tenant remove new
@@ -281,7 +305,7 @@ processes() {
 	check "show device: as JSON" answers show device "$device"
 	check "events" exits 0 events
 	check "events: joined" grep -qE " joined +ours +$pid " "$work/out"
-	check "events: refused" grep -qE " refused +ours +$pid +$device +qp used 4/4, wanted 1 more, limit of the tenant, event $pid-1\$" "$work/out"
+	check "events: refused" grep -qE " refused +ours +$pid +$device +qp used 4/4, wanted 1 more, limit of the tenant, from $policy:9, event $pid-1\$" "$work/out"
 	check "events: as JSON" answers events
 	check "events: with an id" says out "\"id\":\"$pid-1\""
 	check "explain: an event" exits 0 explain "$pid-1"
@@ -645,7 +669,7 @@ other_users() {
 		}
 		as_nobody "$command" limit set host qp=1
 		check "others may not change" test "$status" -eq 4
-		check "and hear so" says err 'rdma_intercept: CHANGE_POLICY: not permitted: expected root'
+		check "and hear so" says err 'rdma_intercept: limit set: not permitted: expected root'
 		as_nobody "$command" status
 		check "but may look" test "$status" -eq 0
 		mkdir -m 777 "$work/theirs"

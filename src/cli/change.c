@@ -100,7 +100,7 @@ int change_ask(const struct cli *cli, enum message type, const struct proto_chan
 	result = proto_call(path, type, change, NULL, NULL, PROTO_LOOKS_UP, 0, problem);
 	if (result == -EINVAL)
 		change_problem_translate(change, problem);
-	return result < 0 ? collector_fail(cli, path, result, problem) : CLI_OK;
+	return result < 0 ? collector_fail_change(cli, path, result, problem) : CLI_OK;
 }
 
 int change_send(const struct cli *cli, enum message type, const struct proto_change *change)

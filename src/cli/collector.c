@@ -65,6 +65,15 @@ int collector_fail(const struct cli *cli, const char *path, int error, const cha
 			proto_text(status.version), CLI_VERSION);
 }
 
+int collector_fail_change(const struct cli *cli, const char *path, int error, const char *problem)
+{
+	int status = outcome(path, error);
+
+	if (status == CLI_ABSENT)
+		return collector_fail(cli, path, error, problem);
+	return cli_fail(cli, status, "%s: %s", cli->command->name, problem);
+}
+
 int collector_ask(const struct cli *cli, enum message type, const void *body, void *ret_body)
 {
 	char path[PROTO_PATH], problem[PROBLEM_SIZE];
@@ -75,7 +84,9 @@ int collector_ask(const struct cli *cli, enum message type, const void *body, vo
 	if (result)
 		return result;
 	result = proto_call(path, type, body, ret_body, NULL, flags, 0, problem);
-	return result < 0 ? collector_fail(cli, path, result, problem) : CLI_OK;
+	if (result >= 0)
+		return CLI_OK;
+	return (flags ? collector_fail_change : collector_fail)(cli, path, result, problem);
 }
 
 int collector_rows(const struct cli *cli, enum message type, const struct proto_choose *choose,

@@ -22,6 +22,9 @@ int collector_rows(const struct cli *cli, enum message type, const struct proto_
 /* Prints why a request at the path failed (-errno and its sentence), and for two versions which
  * they are. */
 int collector_fail(const struct cli *cli, const char *path, int error, const char *problem);
+/* The same of a change. Several commands send the same message, so that the collector cannot name
+ * the command. */
+int collector_fail_change(const struct cli *cli, const char *path, int error, const char *problem);
 
 /* Whether a failure (-errno) is one that ends when a collector is started. */
 bool collector_may_come(int error);

@@ -4,12 +4,14 @@
  * refusals, what was in the way and what can be done about it.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/translation.h"
 #include "terms/size.h"
 #include "cli/collector.h"
 #include "cli/failed_calls.h"
+#include "cli/limits.h"
 #include "cli/placement.h"
 #include "cli/tenant_settings.h"
 #include "cli/users.h"
@@ -178,6 +180,13 @@ int command_explain(const struct cli *cli)
 	/* The settings do not explain an event: only JSON has them there. */
 	if (identity.given.tenant[0] && (!ask.number || cli->options.json.count))
 		result = tenant_settings_show(cli, &page, identity.given.tenant);
+	if (!result && identity.given.tenant[0] && !ask.number) {
+		char section[2 * NAME_SIZE];
+
+		snprintf(section, sizeof(section), "tenant %.*s", NAME_SIZE - 1,
+			 identity.given.tenant);
+		result = limits_show(cli, &page, section, true, NULL);
+	}
 	if (!result && identity.given.registered && !ask.number)
 		result = failed_calls_show(cli, &page, ask.pid);
 	if (result)

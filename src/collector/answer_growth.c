@@ -9,6 +9,7 @@
 #include "collector/control.h"
 #include "collector/grants.h"
 #include "collector/limits.h"
+#include "collector/origins.h"
 #include "collector/shares.h"
 
 static bool need_is_sound(const struct proto_grow_request *need)
@@ -93,6 +94,7 @@ static void need_refuse(struct collector *collector, const struct request *reque
 	snprintf(event.tenant, sizeof(event.tenant), "%s", books->file->tenant[view->tenant].name);
 	/* "rxe0", or "rxe0/1" if it is a limit of the port. */
 	snprintf(event.device, sizeof(event.device), "%s", books->file->device[view->device].name);
+	origin_of_refusal(collector, &event, refusal->kind, event.device, event.origin);
 	if (port)
 		snprintf(event.device + strlen(event.device),
 			 sizeof(event.device) - strlen(event.device), "/%u", port);
@@ -109,6 +111,8 @@ static void need_refuse(struct collector *collector, const struct request *reque
 	give->limit = refusal->limit;
 	give->configured = refusal->configured;
 	give->event = event.number;
+	if (!event.own)
+		origin_shorten(collector, event.origin, give->origin);
 	server_reply(request, tolerated ? PROTO_TOLERATED : PROTO_REFUSED, give, NULL, 0);
 	collector_event(collector, &event);
 }

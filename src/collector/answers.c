@@ -29,9 +29,8 @@ void answer(void *closure, const struct request *request)
 	if (request->message->access == ACCESS_ADMIN && !request_is_admin(collector, request)) {
 		server_fail(
 			request, -EPERM,
-			"%s: not permitted: expected root, the collector's own user or a member of its "
-			"admin_group",
-			request->message->name);
+			"not permitted: expected root, the collector's own user or a member of its "
+			"admin_group");
 		return;
 	}
 	switch ((enum message)request->message->type) {

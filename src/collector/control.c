@@ -27,15 +27,19 @@ int control_environment(struct collector *collector, char problem[PROBLEM_SIZE])
 	if (!collector->environment)
 		return -ENOMEM;
 	for (unsigned i = 0; i < sizeof(host_variables) / sizeof(host_variables[0]); i++) {
-		const char *value = getenv(host_variables[i].variable);
+		const char *variable = host_variables[i].variable, *value = getenv(variable);
 		enum kind kind = host_variables[i].kind;
-		uint64_t *limit = &collector->environment->host.total[kind];
+		uint64_t limit;
 
-		if (value && kind_amount_parse(kind, value, strlen(value), limit) < 0)
+		if (!value)
+			continue;
+		if (kind_amount_parse(kind, value, strlen(value), &limit) < 0)
 			return problem_set(
 				-EINVAL, problem,
 				"%s: invalid value '%.80s': expected a number, or unlimited",
-				host_variables[i].variable, value);
+				variable, value);
+		if (policy_host_limit_set(collector->environment, kind, limit, variable) < 0)
+			return -ENOMEM;
 	}
 	return 0;
 }

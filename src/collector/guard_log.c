@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernel's log of the guard: what it refused becomes an event. */
 #include "collector/guard_parts.h"
+#include "collector/origins.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -81,6 +82,8 @@ static void guard_entry_report(struct collector *collector, const struct guard_e
 		snprintf(event.device, sizeof(event.device), "%s",
 			 guards_device_name(entry->device - 1));
 	}
+	if (event.type == EVENT_REFUSED || event.type == EVENT_OVERRUN)
+		origin_of_refusal(collector, &event, entry->kind, event.device, event.origin);
 	collector_event(collector, &event);
 }
 

@@ -378,6 +378,7 @@ static void draft_settle(struct draft *draft)
 	if (draft->qp_control || !draft->qp_control_given) {
 		documented->process[KIND_qp] =
 			limit_choose(draft->process_qp, draft->old_max_qp, UNSET);
+		draft->config->process_qp_is_old = draft->process_qp == UNSET;
 		documented->host[KIND_qp] = draft->host_qp;
 	} else {
 		draft_name_idle(draft);
@@ -399,6 +400,10 @@ static void draft_settle(struct draft *draft)
 						     fallback.process[kind]);
 		limits->host[kind] = limit_choose(draft->special.host[kind], documented->host[kind],
 						  fallback.host[kind]);
+		if (draft->special.process[kind] != UNSET)
+			draft->config->process_listed |= 1ull << kind;
+		if (draft->special.host[kind] != UNSET)
+			draft->config->host_listed |= 1ull << kind;
 		if (draft->special.process[kind] == UNSET && documented->process[kind] == UNSET)
 			limits->process_defaults |= 1ull << kind;
 		if (draft->special.host[kind] == UNSET && documented->host[kind] == UNSET)
@@ -433,6 +438,42 @@ void config_read(struct config *config, config_lookup *lookup)
 	if (!config->shm_name[0])
 		shmfile_default_name(config->shm_mode & 066, config->shm_name);
 	draft_settle(&draft);
+}
+
+/* The documented variables of a kind: of the process, of the host, and the switch by which their
+ * defaults hold. */
+static const struct {
+	enum kind kind;
+	const char *process, *host, *control;
+} limit_variables[] = {
+	{ KIND_qp, CONFIG_PREFIX "MAX_QP_PER_PROCESS", CONFIG_PREFIX "MAX_GLOBAL_QP",
+	  CONFIG_PREFIX "ENABLE_QP_CONTROL" },
+	{ KIND_mr, CONFIG_PREFIX "MAX_MR_PER_PROCESS", CONFIG_PREFIX "MAX_GLOBAL_MR",
+	  CONFIG_PREFIX "ENABLE_MR_CONTROL" },
+	{ KIND_mr_bytes, CONFIG_PREFIX "MAX_MEMORY_PER_PROCESS", CONFIG_PREFIX "MAX_GLOBAL_MEMORY",
+	  CONFIG_PREFIX "ENABLE_MR_CONTROL" },
+};
+
+const char *config_limit_variable(const struct config *config, enum limit_scope scope,
+				  enum kind kind)
+{
+	bool of_process = scope == SCOPE_PROCESS;
+	uint64_t listed = of_process ? config->process_listed : config->host_listed;
+	uint64_t defaults = of_process ? config->limits.process_defaults :
+					 config->limits.host_defaults;
+
+	if (scope == SCOPE_DEVICE || listed >> kind & 1)
+		return CONFIG_PREFIX "LIMITS";
+	for (unsigned i = 0; i < sizeof(limit_variables) / sizeof(limit_variables[0]); i++) {
+		if (limit_variables[i].kind != kind)
+			continue;
+		if (defaults >> kind & 1)
+			return limit_variables[i].control;
+		if (of_process && kind == KIND_qp && config->process_qp_is_old)
+			return CONFIG_PREFIX "MAX_QP";
+		return of_process ? limit_variables[i].process : limit_variables[i].host;
+	}
+	return NULL;
 }
 
 bool config_has_limits(const struct config *config)

@@ -33,6 +33,8 @@ struct config {
 	mode_t shm_mode;
 	bool shm_mode_chosen;
 	struct ledger_limits limits;
+	uint64_t process_listed, host_listed; /* bit k: RDMA_INTERCEPT_LIMITS has it */
+	bool process_qp_is_old; /* RDMA_INTERCEPT_MAX_QP has it */
 	struct config_rates {
 		bool any;
 		enum rate_action action;
@@ -49,6 +51,10 @@ typedef const char *config_lookup(const char *name);
 
 /* lookup is getenv or a stand-in; it gets full variable names. */
 void config_read(struct config *config, config_lookup *lookup);
+
+/* The variable that set a limit of the process, the host or a device; NULL: none did. */
+const char *config_limit_variable(const struct config *config, enum limit_scope scope,
+				  enum kind kind);
 
 /* Whether the environment has a limit of any scope. */
 bool config_has_limits(const struct config *config);

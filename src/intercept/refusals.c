@@ -3,6 +3,7 @@
 #include "intercept/refusals.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -60,12 +61,35 @@ static void refusal_forbidden_text(const struct library *library, char ret_text[
 		 settings.devices[0] ? ": " : "", settings.devices);
 }
 
+/* The variable is named only if it has that limit: without a collector the one of the host may be
+ * of another process. */
+static const char *refusal_origin(const struct library *library, unsigned device,
+				  const struct ledger_refusal *refusal)
+{
+	const struct config *config = &library->config;
+	const char *name = ledger_device_name(&library->ledger, device);
+	const uint64_t *limit = NULL;
+
+	if (!refusal->own)
+		return refusal->origin;
+	if (refusal->scope == SCOPE_PROCESS)
+		limit = config->limits.process;
+	else if (refusal->scope == SCOPE_HOST)
+		limit = config->limits.host;
+	for (unsigned i = 0; refusal->scope == SCOPE_DEVICE && i < config->limits.devices; i++)
+		if (!strcmp(config->limits.device[i].name, name))
+			limit = config->limits.device[i].limit;
+	if (!limit || limit[refusal->kind] != refusal->limit)
+		return NULL;
+	return config_limit_variable(config, refusal->scope, refusal->kind);
+}
+
 void refusal_report(struct library *library, const char *verb, unsigned device,
 			   const struct ledger_refusal *refusal)
 {
 	uint64_t number = __atomic_add_fetch(&library->refusals, 1, __ATOMIC_RELAXED), unshown;
 	unsigned on_port = kind_port(refusal->kind);
-	char why[REFUSAL_TEXT], event[48] = "", port[16] = "", line[480];
+	char why[REFUSAL_TEXT], event[48] = "", port[16] = "", line[640];
 
 	if (!report_may_be_shown(&library->refusals_shown, &unshown))
 		return;
@@ -92,6 +116,7 @@ void refusal_report(struct library *library, const char *verb, unsigned device,
 						      .wanted = refusal->wanted,
 						      .configured = refusal->configured,
 						      .share = scope_has_shares(refusal->scope),
+						      .origin = refusal_origin(library, device, refusal),
 						      /* Without a collector all are. */
 						      .own = refusal->own && ledger_transport(&library->ledger) !=
 										TRANSPORT_EMBEDDED },

@@ -141,6 +141,8 @@ void grow_reply_describe(const struct ledger *ledger, const struct proto_grow_re
 		.forbidden = reply->forbidden != 0,
 		.event = reply->event,
 	};
+	_Static_assert(sizeof(ret->origin) == sizeof(reply->origin), "the same text");
+	memcpy(ret->origin, reply->origin, sizeof(ret->origin) - 1);
 }
 
 int grow_request_unanswered(const struct proto_grow_request *request, int error, const char *obstacle,

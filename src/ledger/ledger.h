@@ -34,6 +34,7 @@ enum {
 	LEDGER_TOLERATED = 3,  /* taken, although it is over a limit: one that is not enforced */
 	LEDGER_LATER = 4,      /* a collector is there, and cannot be joined at the moment */
 	LEDGER_ALONE = 5,      /* joined, but the process counts in memory of its own */
+	LEDGER_ORIGIN = 64,
 };
 
 struct ledger_limits {
@@ -70,6 +71,7 @@ struct ledger_refusal {
 	bool forbidden;	/* the tenant's policy does not allow it the device */
 	bool own;	/* a limit of the process's own environment, not of its tenant's policy */
 	uint64_t event; /* the collector's number for this refusal; 0 without a collector */
+	char origin[LEDGER_ORIGIN]; /* where the policy sets the limit; "": the collector did not say */
 };
 
 struct ledger_options {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether guarantees can be kept; see guarantees.h and policy_guarantees_check in policy.h. */
-#include "policy/guarantees.h"
+/* Whether guarantees can be kept; see policy_guarantees_check in policy.h. */
+#include "policy/policy.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,51 +8,10 @@
 #include <string.h>
 
 #include "base/translation.h"
+#include "policy/guarantees.h"
+#include "policy/keys.h"
+#include "policy/origins.h"
 #include "policy/report.h"
-
-/* ---- which line set them */
-
-int policy_origin_add(struct policy *policy, const struct policy_source *source,
-		      const struct policy_tenant *tenant, const struct policy_place *place)
-{
-	struct policy_origin *origin = malloc(sizeof(*origin));
-
-	if (!origin)
-		return -ENOMEM;
-	*origin = (struct policy_origin){ policy->origins, tenant, *place, source->line, "" };
-	snprintf(origin->file, sizeof(origin->file), "%s", source->file);
-	policy->origins = origin;
-	return 0;
-}
-
-void policy_origins_drop(struct policy *policy)
-{
-	while (policy->origins) {
-		struct policy_origin *origin = policy->origins;
-
-		policy->origins = origin->next;
-		free(origin);
-	}
-}
-
-/* The last one that set the value, in the tenant's section or in [default]. */
-static const struct policy_origin *origin_find(const struct policy *policy,
-					       const struct policy_tenant *tenant,
-					       const struct policy_place *place)
-{
-	const struct policy_origin *origin, *found = NULL;
-
-	for (origin = policy->origins; origin; origin = origin->next) {
-		if (origin->place.kind != place->kind ||
-		    strcmp(origin->place.device, place->device))
-			continue;
-		if (origin->tenant == tenant)
-			return origin;
-		if (origin->tenant == &policy->fallback && !found)
-			found = origin;
-	}
-	return found;
-}
 
 /* ---- the check */
 
@@ -69,18 +28,22 @@ struct guarantee {
 /* The limit of WHOSE that the guarantee, or the sum of all, is above. */
 static int guarantee_fail(const struct guarantee *guarantee, const char *whose, uint64_t limit)
 {
-	const struct policy_origin *origin =
-		origin_find(guarantee->policy, guarantee->tenant, &guarantee->place);
+	const struct policy_key *key = &policy_keys[POLICY_KEY_guarantee];
 	struct policy_source source = { .problem = guarantee->problem };
 	char name[POLICY_KEY_NAME], amount[POLICY_AMOUNT], most[POLICY_AMOUNT];
 	unsigned kind = guarantee->place.kind;
 	int result;
+	char origin[POLICY_ORIGIN], *colon;
 
-	if (origin) {
-		source.file = origin->file;
-		source.line = origin->line;
+	/* A line of a file names itself; who gave a command knows it. */
+	policy_value_origin(guarantee->policy, guarantee->tenant, key, &guarantee->place, origin);
+	colon = strrchr(origin, ':');
+	if (colon) {
+		source.line = (unsigned)strtoul(colon + 1, NULL, 10);
+		*colon = '\0';
+		source.file = origin;
 	}
-	policy_key_print(&policy_keys[POLICY_KEY_guarantee], &guarantee->place, name);
+	policy_key_print(key, &guarantee->place, name);
 	policy_amount_print(kind, guarantee->sum ? guarantee->sum : guarantee->amount, amount);
 	policy_amount_print(kind, limit, most);
 	if (guarantee->sum)

@@ -386,3 +386,15 @@ int policy_key_parse(const struct policy_source *source, const struct policy_sec
 	*ret_place = place;
 	return 0;
 }
+
+const struct policy_key *policy_key_find(const struct policy_section *section, const char *text,
+					 struct policy_place *ret_place)
+{
+	char problem[PROBLEM_SIZE];
+	const struct policy_source unheard = { .problem = problem };
+	const struct policy_key *key;
+
+	if (policy_key_parse(&unheard, section, text, &key, ret_place) < 0)
+		return NULL;
+	return key->type->shape == POLICY_LINES ? NULL : key;
+}

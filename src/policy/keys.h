@@ -94,6 +94,10 @@ int policy_key_parse(const struct policy_source *source, const struct policy_sec
 		     const char *text, const struct policy_key **ret_key,
 		     struct policy_place *ret_place);
 
+/* The same, without a problem: NULL if a section has no such value. */
+const struct policy_key *policy_key_find(const struct policy_section *section, const char *text,
+					 struct policy_place *ret_place);
+
 /* All fields of a new structure as unset; and their memory given back. */
 void policy_keys_unset(unsigned sections, void *structure);
 void policy_keys_release(unsigned sections, void *structure);

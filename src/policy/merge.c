@@ -4,10 +4,12 @@
 #include <stdio.h>
 
 #include "policy/keys.h"
+#include "policy/origins.h"
 #include "policy/policy.h"
 #include "policy/when.h"
 
-static int keys_merge(unsigned sections, void *structure, const void *over)
+static int keys_merge(unsigned sections, void *structure, struct policy_origin **origins,
+		      const void *over, const struct policy_origin *over_origins)
 {
 	int result = 0;
 
@@ -16,19 +18,28 @@ static int keys_merge(unsigned sections, void *structure, const void *over)
 		const void *value;
 
 		while (key->sections & sections && result == 0 &&
-		       (value = policy_key_next(key, over, &place)))
+		       (value = policy_key_next(key, over, &place))) {
 			result = policy_key_set(key, structure, &place, value);
+			if (result == 0)
+				result = policy_origin_copy(origins, over_origins, key, &place);
+		}
 	}
 	return result;
+}
+
+static int tenant_merge(struct policy_tenant *tenant, const struct policy_tenant *over)
+{
+	return keys_merge(POLICY_OF_TENANT, tenant, &tenant->origins, over, over->origins);
 }
 
 static int policy_overlay(struct policy *policy, const struct policy *over)
 {
 	struct policy_tenant *tenant;
-	int result = keys_merge(POLICY_OF_POLICY, policy, over);
+	int result =
+		keys_merge(POLICY_OF_POLICY, policy, &policy->origins, over, over->origins);
 
 	if (result == 0)
-		result = keys_merge(POLICY_OF_TENANT, &policy->fallback, &over->fallback);
+		result = tenant_merge(&policy->fallback, &over->fallback);
 	/* Those that are made from patterns after the patterns. */
 	for (const struct policy_tenant *from = over->tenants; from && result == 0;
 	     from = from->next)
@@ -41,8 +52,7 @@ static int policy_overlay(struct policy *policy, const struct policy *over)
 				policy, from->name,
 				policy_tenant_find(policy, from->pattern->name));
 		if (result == 0)
-			result = keys_merge(POLICY_OF_TENANT,
-					    policy_tenant_find(policy, from->name), from);
+			result = tenant_merge(policy_tenant_find(policy, from->name), from);
 	}
 	for (const struct policy_rule *rule = over->rules; rule && result == 0; rule = rule->next)
 		result = policy_rule_add(policy, policy_tenant_find(policy, rule->tenant->name),

@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "policy/conditions.h"
-#include "policy/guarantees.h"
 #include "policy/keys.h"
 #include "policy/limits.h"
+#include "policy/origins.h"
 #include "policy/when.h"
 
 const char *const policy_switch_names[SWITCH_UNSET] = { "off", "on" };
@@ -24,6 +24,13 @@ static void tenant_init(struct policy_tenant *tenant, const char *name)
 {
 	snprintf(tenant->name, sizeof(tenant->name), "%s", name);
 	policy_keys_unset(POLICY_OF_TENANT, tenant);
+}
+
+static void tenant_free(struct policy_tenant *tenant)
+{
+	policy_keys_release(POLICY_OF_TENANT, tenant);
+	policy_origins_drop(&tenant->origins);
+	free(tenant);
 }
 
 struct policy_tenant *policy_tenant_find(const struct policy *policy, const char *name)
@@ -139,13 +146,13 @@ void policy_free(struct policy *policy)
 		free(rule);
 	}
 	policy_whens_drop(policy);
-	policy_origins_drop(policy);
+	policy_origins_drop(&policy->origins);
+	policy_origins_drop(&policy->fallback.origins);
 	while (policy->tenants) {
 		struct policy_tenant *tenant = policy->tenants;
 
 		policy->tenants = tenant->next;
-		policy_keys_release(POLICY_OF_TENANT, tenant);
-		free(tenant);
+		tenant_free(tenant);
 	}
 	policy_keys_release(POLICY_OF_TENANT, &policy->fallback);
 	policy_keys_release(POLICY_OF_POLICY, policy);
@@ -166,8 +173,7 @@ int policy_remove_tenant(struct policy *policy, const char *name)
 	for (struct policy_tenant *made = policy->tenants; made; made = made->next)
 		if (made->pattern == tenant)
 			made->pattern = NULL;
-	policy_keys_release(POLICY_OF_TENANT, tenant);
-	free(tenant);
+	tenant_free(tenant);
 	return 0;
 }
 

@@ -36,7 +36,11 @@ enum {
 	POLICY_DEVICES = DEVICES_MAX - 1, /* of one owner; the nameless one has no limits */
 	POLICY_FILE_MOST = 1 << 20,	  /* bytes of one file */
 	POLICY_WEIGHT_MOST = 10000,
+	POLICY_ORIGIN = POLICY_PATH + 32,
 };
+
+/* The origin of values that a command set. */
+#define POLICY_COMMAND "command"
 
 enum policy_switch { POLICY_OFF, POLICY_ON, SWITCH_UNSET };
 
@@ -138,6 +142,7 @@ struct policy_tenant {
 	/* Of one that was made from a pattern: whose values count where it sets none. Only the
 	 * policy in force has such tenants. */
 	struct policy_tenant *pattern;
+	struct policy_origin *origins; /* of its values; origins.h */
 #define KEY_TENANT(field, name, type, initial, help) POLICY_FIELD_##type(field);
 #include "policy/keys.def"
 };
@@ -150,7 +155,7 @@ struct policy {
 	struct policy_tenant *tenants;
 	struct policy_rule *rules;
 	struct policy_when *whens; /* in the order of files and lines; when.h */
-	struct policy_origin *origins; /* of guarantees that files set; a merged policy has none */
+	struct policy_origin *origins; /* of values of [host] and [collector]; origins.h */
 	char file[POLICY_PATH];	    /* that policy_read was given; "" = none was read */
 	char cut[POLICY_PATH + 16]; /* "FILE:LINE" of a last line that has no end; "" = none */
 	struct policy_report *report; /* of all mistakes, which do not end reading; NULL: none */
@@ -301,6 +306,32 @@ unsigned policy_pressure(const struct policy *policy);
  * a file set the guarantee. policy_read does this; so must who merges policies.
  */
 int policy_guarantees_check(const struct policy *policy, char problem[PROBLEM_SIZE]);
+
+/*
+ * Where the limit in force of a scope comes from, of a tenant (NULL: of one that no policy names) or
+ * the host: "FILE:LINE", "command", "environment VARIABLE" or "when FILE:LINE", with " [default]"
+ * behind it if the tenant has it from there; "" if the policy does not set it. device NULL: in total.
+ */
+void policy_limit_origin(const struct policy *policy, const struct policy_tenant *tenant,
+			 enum limit_scope scope, const char *device, enum kind kind,
+			 char ret_origin[POLICY_ORIGIN]);
+/* The same of the devices that a tenant may use. */
+void policy_devices_origin(const struct policy *policy, const struct policy_tenant *tenant,
+			   char ret_origin[POLICY_ORIGIN]);
+
+/* A value that a policy sets, as a line of a file has it; and its origin. */
+struct policy_line {
+	const char *section, *key, *value, *origin;
+};
+
+/* Calls for each value of [host], [default] and the tenants, or of the one tenant that is named
+ * (NULL: of all), until a call returns false. */
+void policy_lines_visit(const struct policy *policy, const char *tenant,
+			bool (*visit)(void *closure, const struct policy_line *line), void *closure);
+
+/* A limit of the host that a variable of the environment sets. -ENOMEM. */
+int policy_host_limit_set(struct policy *policy, enum kind kind, uint64_t value,
+			  const char *variable);
 
 /*
  * Filling a policy, as the reader of files does. -ENOMEM; -E2BIG past the bounds above.

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "policy/conditions.h"
-#include "policy/guarantees.h"
 #include "policy/keys.h"
+#include "policy/origins.h"
 #include "policy/pattern.h"
 #include "policy/report.h"
 #include "policy/when.h"
@@ -30,6 +30,7 @@ struct reader {
 	const struct policy_section *section; /* NULL: before the first one */
 	struct policy_tenant *owner; /* whose section it is; NULL: of the host or collector */
 	void *settings;		     /* a tree of struct setting */
+	const char *origin; /* of all values; NULL: their lines */
 };
 
 static char *blanks_skip(char *text)
@@ -172,11 +173,24 @@ static int pattern_value_check(const struct reader *reader, const struct policy_
 			   name, reader->owner->name);
 }
 
+/* Where the line stands. The file that keeps what commands set repeats these. */
+static void origin_print(const struct reader *reader, char ret_origin[POLICY_ORIGIN])
+{
+	if (reader->origin)
+		snprintf(ret_origin, POLICY_ORIGIN, "%s", reader->origin);
+	else if (reader->source.file && !reader->runtime)
+		snprintf(ret_origin, POLICY_ORIGIN, "%.*s:%u", POLICY_PATH - 1,
+			 reader->source.file, reader->source.line);
+	else
+		strcpy(ret_origin, POLICY_COMMAND);
+}
+
 static int value_read(struct reader *reader, const struct policy_key *key,
 		      const struct policy_place *place, const char *text)
 {
 	void *structure = reader->owner ? (void *)reader->owner : (void *)reader->policy;
 	union policy_value value = { .text = "" };
+	char origin[POLICY_ORIGIN];
 	bool unset = value_is_unset(reader, text);
 	int result = 0;
 
@@ -187,8 +201,10 @@ static int value_read(struct reader *reader, const struct policy_key *key,
 	if (result < 0)
 		return result;
 	result = policy_key_set(key, structure, place, unset ? NULL : &value);
-	if (result == 0 && key->type->traced && reader->source.file)
-		result = policy_origin_add(reader->policy, &reader->source, reader->owner, place);
+	origin_print(reader, origin);
+	if (result == 0)
+		result = policy_origin_set(policy_origins(reader->policy, reader->owner), key, place,
+					   unset ? NULL : origin);
 	if (result == -E2BIG)
 		return policy_fail(&reader->source, result,
 				   "%s: too many devices: expected limits for at most %d devices",
@@ -440,7 +456,13 @@ static void policy_swap(struct policy *a, struct policy *b)
 int policy_change(struct policy *policy, const char *section, const char *text,
 		  char problem[PROBLEM_SIZE])
 {
-	struct reader reader = { .source.problem = problem, .runtime = true };
+	return policy_change_from(policy, section, text, POLICY_COMMAND, problem);
+}
+
+int policy_change_from(struct policy *policy, const char *section, const char *text,
+		       const char *origin, char problem[PROBLEM_SIZE])
+{
+	struct reader reader = { .source.problem = problem, .runtime = true, .origin = origin };
 	char *title = strdup(section), *lines = strdup(text);
 	int result;
 

@@ -17,4 +17,8 @@ bool policy_file_is_read(const char *name);
 int policy_read_text(struct policy *policy, const struct policy_source *source, bool runtime,
 		     char *text, size_t length);
 
+/* policy_change, with another origin of the values than POLICY_COMMAND. */
+int policy_change_from(struct policy *policy, const char *section, const char *text,
+		       const char *origin, char problem[PROBLEM_SIZE]);
+
 #endif

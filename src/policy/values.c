@@ -138,7 +138,6 @@ static int guarantee_parse(const struct policy_source *source, const struct poli
 
 const struct policy_type policy_type_guarantees = {
 	.shape = POLICY_PER_KIND,
-	.traced = true,
 	.expected = N_("a count; for kinds of bytes a size, also with K, M, G or T"),
 	.unset = &(const uint64_t){ UNSET },
 	.parse = guarantee_parse,

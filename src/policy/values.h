@@ -24,7 +24,6 @@ struct policy_type {
 	/* Such keys are one for each word of a list, which ends their names; NULL: they are not. */
 	const char *family;
 	bool by_port;	      /* of a value for each kind: kinds on ports have one, too */
-	bool traced;	      /* where a file sets a value is kept: struct policy_origin */
 	const void *unset;    /* a value that stands for none */
 	/* 0; -errno with a problem, and the value untouched. */
 	int (*parse)(const struct policy_source *source, const struct policy_key *key,

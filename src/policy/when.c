@@ -12,6 +12,7 @@
 #include "policy/keys.h"
 #include "policy/pattern.h"
 #include "policy/problem.h"
+#include "policy/reader.h"
 
 #define BLANKS " \t"
 #define WHEN_EXPECTED "CONDITION : SECTION.KEY = VALUE"
@@ -144,30 +145,18 @@ static const char *section_cut(const char *text, key_test *is_key, char tenant[N
 	return NULL;
 }
 
-static const struct policy_key *key_of(const struct policy_section *section, const char *text,
-				       struct policy_place *ret_place)
-{
-	char problem[PROBLEM_SIZE];
-	const struct policy_source unheard = { .problem = problem };
-	const struct policy_key *key;
-
-	if (policy_key_parse(&unheard, section, text, &key, ret_place) < 0)
-		return NULL;
-	return key->type->shape == POLICY_LINES ? NULL : key;
-}
-
 static bool key_is_setting(const struct policy_section *section, const char *text)
 {
 	struct policy_place place;
 
-	return key_of(section, text, &place);
+	return policy_key_find(section, text, &place);
 }
 
 /* [device.NAME.]KIND: the keys of limits of the owner as a whole, whose name is empty. */
 static bool key_is_usage(const struct policy_section *section, const char *text)
 {
 	struct policy_place place;
-	const struct policy_key *key = key_of(section, text, &place);
+	const struct policy_key *key = policy_key_find(section, text, &place);
 
 	return key && key->type == &policy_type_amounts && !key->name[0];
 }
@@ -213,7 +202,7 @@ static int usage_parse(const struct policy_source *source, char *text,
 		return when_fail(source, text, "unknown usage",
 				 "host.KIND, host.device.NAME.KIND, tenant.NAME.KIND or "
 				 "tenant.NAME.device.NAME.KIND");
-	key_of(section, key, &place);
+	policy_key_find(section, key, &place);
 	memcpy(parsed.device, place.device, sizeof(parsed.device));
 	parsed.kind = place.kind;
 	*ret_mark = parsed;
@@ -259,7 +248,7 @@ static int change_parse(const struct policy_source *source, char *text, struct p
 	value++;
 	value += strspn(value, BLANKS);
 	name = section_cut(text, key_is_setting, tenant, &section);
-	key = name ? key_of(section, name, &place) : NULL;
+	key = name ? policy_key_find(section, name, &place) : NULL;
 	if (!key)
 		return when_fail(source, text, "unknown key",
 				 "host.KEY, default.KEY or tenant.NAME.KEY with a key of that "
@@ -317,7 +306,10 @@ int policy_when_parse(const struct policy_source *source, const char *text,
 int policy_when_apply(struct policy *policy, const struct policy_when *when,
 		      char problem[PROBLEM_SIZE])
 {
-	return policy_change(policy, when->section, when->change, problem);
+	char origin[POLICY_ORIGIN];
+
+	snprintf(origin, sizeof(origin), "when %s", when->source);
+	return policy_change_from(policy, when->section, when->change, origin, problem);
 }
 
 /* ---- the rules of a policy */

@@ -23,9 +23,13 @@
 #define PROTO_MAGIC 0x414d4452u /* "RDMA" */
 
 enum {
-	PROTO_VERSION = 6,
+	PROTO_VERSION = 7,
 	PROTO_MONITOR_WAY = 16,
 	PROTO_TEXT = 1024,
+	PROTO_KEY = 192,
+	PROTO_VALUE = 256,
+	PROTO_ORIGIN = 128,
+	PROTO_ORIGIN_SHORT = 64,
 	PROTO_REQUEST_MAX = 4096, /* whole messages */
 	PROTO_REPLY_MAX = 8192,
 };
@@ -118,6 +122,9 @@ struct proto_grow_reply {
 	uint64_t limit;
 	uint64_t configured; /* by the policy, if that is more than the limit; otherwise 0 */
 	uint64_t event; /* number of the refusal in this process */
+	/* Where the limit was set, the file named as seen from the policy's directory:
+	 * "policy.conf:12"; "" if it is the environment's own. */
+	char origin[PROTO_ORIGIN_SHORT];
 };
 
 /* ---- looking */
@@ -232,6 +239,14 @@ struct proto_rate {
 	uint64_t throttled, throttled_ns, refused, tolerated;
 };
 
+/* A key that is set in the policy in force, as a line of a policy file has it. */
+struct proto_key {
+	char section[2 * NAME_SIZE]; /* "host", "default" or "tenant NAME" */
+	char key[PROTO_KEY];
+	char value[PROTO_VALUE];
+	char origin[PROTO_ORIGIN]; /* as in struct proto_event */
+};
+
 /* What the processes of a tenant follow besides limits. */
 struct proto_settings {
 	char tenant[NAME_SIZE];
@@ -327,6 +342,10 @@ struct proto_event {
 	char text[256];
 	uint32_t forbidden; /* of a refusal or the like: the tenant may not use the device */
 	uint32_t unused;
+	/* Of a refusal or the like: where the limit was set. "FILE:LINE", "command",
+	 * "environment VARIABLE" or "when FILE:LINE", with " [default]" behind it if the tenant has
+	 * the value from there; "environment" of the process's own; "": the policy does not say it. */
+	char origin[PROTO_ORIGIN];
 };
 
 /* ---- explaining: a process, or with a number one of its refusals */
@@ -413,7 +432,7 @@ PROTO_SIZE(none, 0);
 PROTO_SIZE(hello, 24 + 2 * 8 * KINDS_COUNTED);
 PROTO_SIZE(welcome, 16 + NAME_SIZE + sizeof(struct tenant_settings));
 PROTO_SIZE(grow_request, 32 + NAME_SIZE + (4 + 8 + 8) * COST_KINDS + 8 * KINDS_COUNTED);
-PROTO_SIZE(grow_reply, 64);
+PROTO_SIZE(grow_reply, 64 + PROTO_ORIGIN_SHORT);
 PROTO_SIZE(choose, 8 + 2 * NAME_SIZE);
 PROTO_SIZE(row, 32 + 3 * NAME_SIZE + 8 * 8 * KINDS_COUNTED + 4 * 8 * KIND_COUNT);
 PROTO_SIZE(details, 8 + 2 * NAME_SIZE + sizeof(struct tallies) + sizeof(struct gauges) +
@@ -424,8 +443,9 @@ PROTO_SIZE(rule, 32 + 320 + 2 * 256);
 PROTO_SIZE(match, 8 + NAME_SIZE + 2 * 256);
 PROTO_SIZE(pace, NAME_SIZE + 8 + 6 * 16 + 16 + 7 * 8 + SETTINGS_DEVICES);
 PROTO_SIZE(status, 32 + NAME_SIZE + 256 + PROTO_TEXT / 2 + PROTO_MONITOR_WAY + 256 + 40);
+PROTO_SIZE(key, 2 * NAME_SIZE + PROTO_KEY + PROTO_VALUE + PROTO_ORIGIN);
 PROTO_SIZE(change, 2 * NAME_SIZE + PROTO_TEXT);
-PROTO_SIZE(event, 96 + 2 * NAME_SIZE + 256);
+PROTO_SIZE(event, 96 + 2 * NAME_SIZE + 256 + PROTO_ORIGIN);
 PROTO_SIZE(ask, 16);
 PROTO_SIZE(explanation, 8 + 16 + 4 * NAME_SIZE + 2 * 256 + sizeof(struct proto_event));
 PROTO_SIZE(subject, 16 + 16 * 4 + 256 + 3 * NAME_SIZE);

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/translation.h"
 #include "terms/terms.h"
@@ -27,5 +28,10 @@ const char *refusal_text(const struct refusal_words *words, char ret_text[REFUSA
 		 _("%s used %" PRIu64 "/%s, wanted %" PRIu64 " more, %s of the %s%s"), words->kind,
 		 words->used, limit, words->wanted,
 		 words->configured && words->share ? _("share") : _("limit"), _(words->scope), more);
+	if (words->origin && *words->origin) {
+		size_t used = strlen(ret_text);
+
+		snprintf(ret_text + used, REFUSAL_TEXT - used, _(", from %s"), words->origin);
+	}
 	return ret_text;
 }

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { REFUSAL_TEXT = 160 };
+enum { REFUSAL_TEXT = 320 };
 
 struct refusal_words {
 	const char *kind, *scope;
@@ -18,9 +18,10 @@ struct refusal_words {
 	bool own; /* the program's own environment sets the limit */
 	uint64_t configured; /* by the policy, if that is more than the limit; otherwise 0: */
 	bool share;	     /* the limit is the tenant's share; otherwise the rest is reserved */
+	const char *origin;  /* where the limit was set; NULL or "": that is not known */
 };
 
-/* "qp used 2/2, wanted 1 more, limit of the process". Returns the text. */
+/* "qp used 2/2, wanted 1 more, limit of the process, from policy.conf:7". Returns the text. */
 const char *refusal_text(const struct refusal_words *words, char ret_text[REFUSAL_TEXT]);
 
 #endif

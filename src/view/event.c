@@ -116,7 +116,8 @@ static void sentence_show(const struct form *form, const void *field, struct cel
 					      .wanted = event->given.wanted,
 					      .own = event->given.own,
 					      .configured = event->given.configured,
-					      .share = scope_has_shares(event->given.scope) },
+					      .share = scope_has_shares(event->given.scope),
+					      .origin = event->given.origin },
 		     words);
 	cell_print(ret_cell, NULL, _("%s%s%s%s, event %s"), times, event->given.text,
 		   *event->given.text ? ": " : "", words, event->id);
@@ -141,6 +142,7 @@ const struct column event_columns[] = {
 	COLUMN(struct event, scope, "scope", NULL, form_string),
 	COLUMN(struct event, given.own, "own", NULL, form_flag),
 	COLUMN(struct event, given.forbidden, "forbidden", NULL, form_flag),
+	COLUMN(struct event, given.origin, "from", NULL, form_text),
 	COLUMN(struct event, ring, "ring", NULL, form_string),
 	COLUMN(struct event, given.text, "text", NULL, form_text),
 	{ .title = N_("what"), .form = &form_sentence, .least = 1, .flows = true },
@@ -155,6 +157,7 @@ void event_read(struct event *event, const struct proto_event *given)
 	proto_text(event->given.tenant);
 	proto_text(event->given.device);
 	proto_text(event->given.text);
+	proto_text(event->given.origin);
 	if (given->number)
 		snprintf(event->id, sizeof(event->id), "%" PRId32 "-%" PRIu64, given->pid,
 			 given->number);

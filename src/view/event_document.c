@@ -58,6 +58,7 @@ bool event_read_document(struct event *event, const char *text)
 	snprintf(given.tenant, sizeof(given.tenant), "%s", member_text(document, "tenant"));
 	snprintf(given.device, sizeof(given.device), "%s", member_text(document, "device"));
 	snprintf(given.text, sizeof(given.text), "%s", member_text(document, "text"));
+	snprintf(given.origin, sizeof(given.origin), "%s", member_text(document, "from"));
 	found = kind_find(kind, strlen(kind));
 	if (found >= 0)
 		given.kind = (uint32_t)found;

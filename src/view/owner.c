@@ -139,9 +139,7 @@ static json_t *guarantee_json(const struct form *form, const void *field)
 	return form_amount.json(&form_amount, field);
 }
 
-static const struct form form_guarantee = {
-	.show = guarantee_show, .json = guarantee_json, .right = true
-};
+static const struct form form_guarantee = { guarantee_show, guarantee_json, .right = true };
 
 static void reason_show(const struct form *form, const void *field, struct cell *ret_cell)
 {

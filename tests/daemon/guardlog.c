@@ -86,7 +86,8 @@ static void refusals_are_told(void)
 	CHECK(strstr(text, "No honest program"), "%s", text);
 	text = command_output("events");
 	CHECK(strstr(text, "intruder: refused in the kernel: qp used 5/5, wanted 1 more, "
-			   "limit of the tenant, event 4000001-1"),
+			   "limit of the tenant, from ") &&
+		      strstr(text, "policy.conf:3, event 4000001-1"),
 	      "%s", text);
 	text = command_output("-j events");
 	CHECK(strstr(text, "\"ring\":\"kernel\""), "%s", text);

@@ -369,7 +369,7 @@ static void modes(void)
 	spawn("fill:2", "TRANSPORT=lease");
 	CHECK(strstr(log_text(),
 		     "refused ibv_modify_qp: tenant=default device=rxe0/1 qp used 2/2, wanted 1 "
-		     "more, limit of the tenant on the port, event ") != NULL,
+		     "more, limit of the tenant on the port, from policy.conf:2 [default], event ") != NULL,
 	      "%s", log_text());
 	CHECK(collector_tenant(NULL).refused[KIND_qp] == 4);
 	collector_stop();

@@ -163,7 +163,19 @@ static void line_agrees(const struct program *program, bool made, enum mode mode
 	      log_text());
 }
 
-static void event_agrees(const struct program *program, bool made)
+/* Where the limit was set, in the event whole and in the program's line as short as it is clear. */
+static void origin_agrees(const struct program *program, const struct proto_event *event,
+			  const char *line)
+{
+	char origin[PROTO_ORIGIN];
+
+	snprintf(origin, sizeof(origin), "%s:2 [default]", harness_path("policy.conf"));
+	CHECK(!strcmp(event->origin, program->own ? "environment" : origin), "%s", event->origin);
+	if (line)
+		CHECK(line_is_there(program->pid, line), "%s: %s", line, log_text());
+}
+
+static void event_agrees(const struct program *program, bool made, enum mode mode)
 {
 	struct told told = told_of(program->pid);
 	struct proto_ask ask = { .pid = program->pid, .number = told.last.number };
@@ -177,6 +189,10 @@ static void event_agrees(const struct program *program, bool made)
 	CHECK(collector_call(MESSAGE_EXPLAIN, &ask, &explanation) == 0 && explanation.has_event);
 	CHECK(explanation.event.type == (made ? EVENT_TOLERATED : EVENT_REFUSED));
 	CHECK(row.refused[KIND_qp] == 1);
+	origin_agrees(program, &told.last,
+		      made && mode != MODE_WARN ? NULL :
+		      program->own ? ", limit of the process (its own), from RDMA_INTERCEPT_LIMITS, event " :
+				     ", limit of the process, from policy.conf:2 [default], event ");
 }
 
 static void row_agrees(const struct program *program, bool made)
@@ -217,7 +233,7 @@ static void answered(void)
 			      program[i].own ? "its own" : "the policy's",
 			      program[i].socket ? "socket" : "lease");
 			line_agrees(&program[i], made, mode);
-			event_agrees(&program[i], made);
+			event_agrees(&program[i], made, mode);
 			row_agrees(&program[i], made);
 		}
 		programs_end(program);

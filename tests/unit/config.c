@@ -73,6 +73,38 @@ static void qp_limits(void)
 	limits_are("MAX_QP=4\nMAX_QP_PER_PROCESS=5", KIND_qp, 5, 1000);
 }
 
+static void variable_is(const char *text, enum limit_scope scope, enum kind kind,
+			const char *expected)
+{
+	const char *variable;
+
+	read_as(text);
+	variable = config_limit_variable(&config, scope, kind);
+	CHECK(variable && !strcmp(variable, expected), "%s: %s", text, variable ? variable : "none");
+}
+
+/* A refusal names the variable that set the limit. */
+static void variables_of_limits(void)
+{
+	variable_is("ENABLE_QP_CONTROL=1", SCOPE_PROCESS, KIND_qp, "RDMA_INTERCEPT_ENABLE_QP_CONTROL");
+	variable_is("ENABLE_QP_CONTROL=1\nMAX_QP_PER_PROCESS=3", SCOPE_PROCESS, KIND_qp,
+		    "RDMA_INTERCEPT_MAX_QP_PER_PROCESS");
+	variable_is("ENABLE_QP_CONTROL=1\nMAX_QP_PER_PROCESS=3", SCOPE_HOST, KIND_qp,
+		    "RDMA_INTERCEPT_ENABLE_QP_CONTROL");
+	variable_is("MAX_QP=4\nMAX_GLOBAL_QP=7", SCOPE_PROCESS, KIND_qp, "RDMA_INTERCEPT_MAX_QP");
+	variable_is("MAX_QP=4\nMAX_GLOBAL_QP=7", SCOPE_HOST, KIND_qp,
+		    "RDMA_INTERCEPT_MAX_GLOBAL_QP");
+	variable_is("MAX_MEMORY_PER_PROCESS=3", SCOPE_PROCESS, KIND_mr_bytes,
+		    "RDMA_INTERCEPT_MAX_MEMORY_PER_PROCESS");
+	variable_is("MAX_GLOBAL_MR=3", SCOPE_HOST, KIND_mr, "RDMA_INTERCEPT_MAX_GLOBAL_MR");
+	variable_is("MAX_MR_PER_PROCESS=9\nLIMITS=process:mr=3;host:cq=4", SCOPE_PROCESS, KIND_mr,
+		    "RDMA_INTERCEPT_LIMITS");
+	variable_is("LIMITS=host:cq=4", SCOPE_HOST, KIND_cq, "RDMA_INTERCEPT_LIMITS");
+	variable_is("LIMITS=device:rxe0:cq=4", SCOPE_DEVICE, KIND_cq, "RDMA_INTERCEPT_LIMITS");
+	read_as("");
+	CHECK(!config_limit_variable(&config, SCOPE_PROCESS, KIND_cq));
+}
+
 static void mr_limits(void)
 {
 	limits_are("ENABLE_QP_CONTROL=1", KIND_mr, NONE, NONE);
@@ -132,6 +164,7 @@ static void other_settings(void)
 static void driver(void)
 {
 	RUN(qp_limits);
+	RUN(variables_of_limits);
 	RUN(mr_limits);
 	RUN(any_limits);
 	RUN(other_settings);

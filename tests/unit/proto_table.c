@@ -105,8 +105,8 @@ static void headers(void)
 	header_check_gives(header, -EPROTO, "type 65535");
 	header.kinds ^= 1;
 	header_check_gives(header, -EPROTO, "kinds");
-	header.version = 7; /* in another version the field of the kinds may mean something else */
-	header_check_gives(header, -EPROTO, "version 7; this side speaks version 6");
+	header.version = 8; /* in another version the field of the kinds may mean something else */
+	header_check_gives(header, -EPROTO, "version 8; this side speaks version 7");
 	header.magic = 0x20544547;
 	header_check_gives(header, -EPROTO, "0x20544547 instead of 0x414d4452");
 }
