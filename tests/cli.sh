@@ -256,6 +256,7 @@ cases="usage_errors help_and_version no_collector embedded_file check_policy doc
 cases+=" run_unloadable run_privileged"
 if [ -x "$collector" ]; then
 	cases+=" status_and_show matches explain_as patterns ports explain_and_run changes reloading processes follow_events
+		overrides
 		choose_events
 		users_named
 		what_the_kernel_has what_the_kernel_refuses bad_names_and_terminals other_users"

@@ -86,7 +86,7 @@ help_and_version() {
 	done
 	check "help as JSON" answers --help
 	check "help on the commands of a word" exits 0 limit --help
-	check "has these" test "$(grep -c '^limit ' "$work/out")" -eq 3
+	check "has these" test "$(grep -c '^limit ' "$work/out")" -eq 4
 	check "and no others" not grep -q '^status' "$work/out"
 	for noun in tenants processes devices kinds keys; do
 		check "show $noun" exits 0 show "$noun" --help

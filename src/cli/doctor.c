@@ -163,6 +163,11 @@ void check_policy(const struct facts *facts, struct finding *finding)
 	else if (!facts->status.policy[0])
 		finding_set(finding, &doubtful, "only what commands have set is limited",
 		     "the collector has no policy file");
+	else if (facts->status.overrides)
+		finding_set(finding, &fine,
+		     "'" CLI_NAME " limit get' shows them, '" CLI_NAME " limit reset' drops them",
+		     "%s is in force; commands override %u keys", facts->status.policy,
+		     facts->status.overrides);
 	else
 		finding_set(finding, &fine, NULL, "%s is in force", facts->status.policy);
 }

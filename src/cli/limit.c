@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* limit get, set and unset: the limits of the host, of tenants and of their processes. */
+/* limit get, set, unset and reset: the limits of the host, of tenants and of their processes. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/change.h"
+#include "cli/collector.h"
 #include "cli/limits.h"
 #include "cli/paces.h"
 #include "cli/rates.h"
+#include "output/form.h"
 
 /* ---- get */
 
@@ -76,4 +78,27 @@ int command_limit_set(const struct cli *cli)
 int command_limit_unset(const struct cli *cli)
 {
 	return send_lines(cli, line_unset);
+}
+
+/* ---- reset */
+
+int command_limit_reset(const struct cli *cli)
+{
+	struct proto_change change = { .section = "" };
+	struct proto_reset dropped;
+	struct page page;
+	unsigned words = 0;
+	int result = cli->count ? change_section(cli, &change, &words) : CLI_OK;
+
+	if (!result)
+		result = cli_operands(cli, 0, words);
+	if (!result)
+		result = collector_ask(cli, MESSAGE_RESET_POLICY, &change, &dropped);
+	if (result)
+		return result;
+	cli_page_begin(&page, cli);
+	page_sentence(&page, NULL, "%u keys that commands had set are dropped", dropped.keys);
+	page_json(&page, "section", form_json_text(change.section));
+	page_json(&page, "keys", form_json_number(dropped.keys));
+	return page_end(&page);
 }

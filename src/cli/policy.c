@@ -205,6 +205,12 @@ int command_reload(const struct cli *cli)
 		page_sentence(&page, NULL, "%s: in force", status.policy);
 	else
 		page_sentence(&page, NULL, "no policy file is in force");
+	if (status.overrides)
+		page_sentence(&page, NULL,
+			      "commands override %u keys: '" CLI_NAME
+			      " limit get' shows them, '" CLI_NAME " limit reset' drops them",
+			      status.overrides);
+	page_json(&page, "overrides", form_json_number(status.overrides));
 	page_json(&page, "policy", form_json_text(status.policy));
 	return page_end(&page);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* CHANGE_POLICY, TENANT_ADD, TENANT_REMOVE, RELOAD and REPLACE: changes of the policy. */
+/* CHANGE_POLICY, RESET_POLICY, TENANT_ADD, TENANT_REMOVE, RELOAD and REPLACE: changes of the policy. */
 #include "collector/answers.h"
 
 #include <errno.h>
@@ -14,7 +14,13 @@ static struct proto_change request_change(const struct request *request)
 
 	proto_text(change.section);
 	proto_text(change.text);
+	proto_text(change.via);
 	return change;
+}
+
+static struct control_author request_author(const struct request *request, const char *via)
+{
+	return (struct control_author){ request->uid, via };
 }
 
 static const char *section_tenant(const char *section)
@@ -49,12 +55,12 @@ static void request_begin(struct collector *collector, const struct request *req
 static void change_make(struct collector *collector, const struct request *request,
 			const struct proto_change *asked)
 {
+	const struct control_author author = request_author(request, asked->via);
 	char problem[PROBLEM_SIZE];
 	int result;
 
 	request_begin(collector, request);
-	result = control_change(collector, asked->section, asked->text, problem);
-
+	result = control_change(collector, asked->section, asked->text, &author, problem);
 	request_done(request, result, problem);
 }
 
@@ -86,6 +92,7 @@ void answer_TENANT_ADD(struct collector *collector, const struct request *reques
 void answer_TENANT_REMOVE(struct collector *collector, const struct request *request)
 {
 	struct proto_change asked = request_change(request);
+	const struct control_author author = request_author(request, asked.via);
 	const char *tenant = section_tenant(asked.section);
 	char problem[PROBLEM_SIZE];
 	int result;
@@ -94,15 +101,56 @@ void answer_TENANT_REMOVE(struct collector *collector, const struct request *req
 		server_fail(request, -EINVAL, "'%s' is no tenant", asked.section);
 		return;
 	}
-	result = control_tenant_remove(collector, tenant, problem);
+	result = control_tenant_remove(collector, tenant, &author, problem);
 	request_done(request, result, problem);
+}
+
+/* "", "host", "default", or a tenant that the files name. */
+static bool reset_is_possible(const struct collector *collector, const struct request *request,
+			      const char *section)
+{
+	const char *tenant = section_tenant(section);
+
+	if (!tenant && *section && strcmp(section, "host") && strcmp(section, "default"))
+		server_fail(request, -EINVAL, "[%s]: unknown section: expected host, default or tenant NAME",
+			    section);
+	else if (!tenant || !strcmp(tenant, COLLECTOR_TENANT) ||
+		 policy_tenant_find(collector->files, tenant))
+		return true;
+	else if (policy_tenant_find(collector->effective, tenant))
+		server_fail(request, -EINVAL,
+			    "tenant '%s' was added by a command: 'tenant remove' removes it, 'limit unset' "
+			    "drops single keys",
+			    tenant);
+	else
+		server_fail(request, -ENOENT, "there is no tenant '%s'", tenant);
+	return false;
+}
+
+void answer_RESET_POLICY(struct collector *collector, const struct request *request)
+{
+	struct proto_change asked = request_change(request);
+	const struct control_author author = request_author(request, asked.via);
+	struct proto_reset reply = { .keys = 0 };
+	char problem[PROBLEM_SIZE];
+	int result;
+
+	if (!reset_is_possible(collector, request, asked.section))
+		return;
+	result = control_reset(collector, asked.section, &author, &reply.keys, problem);
+	if (result < 0)
+		server_fail(request, result, "%s", problem);
+	else
+		server_reply(request, 0, &reply, NULL, 0);
 }
 
 static void reload_make(struct collector *collector, const struct request *request,
 			enum reload how)
 {
+	const struct control_author author = request_author(request, "");
+
 	request_begin(collector, request);
-	request_done(request, control_reload(collector, how), collector->problem);
+	request_done(request, control_reload(collector, how, &author), collector->problem);
 }
 
 void answer_RELOAD(struct collector *collector, const struct request *request)

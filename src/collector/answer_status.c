@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "collector/control.h"
 
 static void status_add_kernel(const struct collector *collector, struct proto_status *status)
 {
@@ -35,6 +36,7 @@ void answer_STATUS(struct collector *collector, const struct request *request)
 		.reloads = collector->reloads,
 		.searches = members_passes(&collector->members),
 		.version = COLLECTOR_VERSION,
+		.overrides = control_overrides(collector),
 	};
 
 	status.uptime_seconds = clock_now_seconds() - collector->started;

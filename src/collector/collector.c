@@ -197,7 +197,7 @@ void collector_reload(struct collector *collector)
 {
 	if (!collector->reload_waits)
 		accounts_forget(collector);
-	collector->reload_waits = control_reload(collector, RELOAD_WHOLE) == CONTROL_WAITS;
+	collector->reload_waits = control_reload(collector, RELOAD_WHOLE, NULL) == CONTROL_WAITS;
 	if (!collector->reload_waits)
 		sd_notify(0, "READY=1");
 }

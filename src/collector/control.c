@@ -98,6 +98,31 @@ static int layers_prepare(struct collector *collector, const struct policy *all,
 	return result;
 }
 
+/* ---- what is told of a change */
+
+/* Its text is one line, and says for whom it was asked. */
+static void change_report(struct collector *collector, struct proto_event *event,
+			  const struct control_author *author)
+{
+	size_t length;
+
+	if (author) {
+		event->has_author = 1;
+		event->uid = author->uid;
+	}
+	for (char *at = event->text; *at; at++)
+		if ((unsigned char)*at < ' ')
+			*at = ' ';
+	for (length = strlen(event->text); length && event->text[length - 1] == ' '; length--)
+		event->text[length - 1] = '\0';
+	if (author && *author->via)
+		snprintf(event->text + length, sizeof(event->text) - length, " (%s)", author->via);
+	collector_event(collector, event);
+	if (author)
+		log_write(&collector->log, LOG_INFO, "changed by uid %u: %s", (unsigned)author->uid,
+			  event->text);
+}
+
 /* ---- the files */
 
 static bool files_were_read(const struct collector *collector)
@@ -169,13 +194,14 @@ int control_read_own(struct collector *collector, const char *path, bool runtime
 	return result;
 }
 
-static void reload_report(struct collector *collector, int result)
+static void reload_report(struct collector *collector, int result,
+			  const struct control_author *author)
 {
 	struct proto_event event = { .type = result < 0 ? EVENT_RELOAD_FAILED : EVENT_RELOADED };
 
 	snprintf(event.text, sizeof(event.text), "%.250s",
 		 result < 0 ? collector->problem : collector->files->file);
-	collector_event(collector, &event);
+	change_report(collector, &event, author);
 	if (result < 0)
 		log_write(&collector->log, LOG_ERROR, "%s; %s", collector->problem,
 			  !collector->files	? "there is no earlier policy" :
@@ -211,7 +237,8 @@ static int files_replace(struct collector *collector, struct policy *files,
 	return 0;
 }
 
-int control_reload(struct collector *collector, enum reload how)
+int control_reload(struct collector *collector, enum reload how,
+		   const struct control_author *author)
 {
 	char problem[PROBLEM_SIZE] = "";
 	struct policy *files = NULL;
@@ -228,7 +255,7 @@ int control_reload(struct collector *collector, enum reload how)
 		snprintf(problem, sizeof(problem), "%s: %s", collector->policy_path,
 			 strerror(-result));
 	memcpy(collector->problem, problem, sizeof(problem));
-	reload_report(collector, result);
+	reload_report(collector, result, author);
 	return result;
 }
 
@@ -273,7 +300,7 @@ void control_renew(struct collector *collector)
 }
 
 int control_change(struct collector *collector, const char *section, const char *text,
-		   char problem[PROBLEM_SIZE])
+		   const struct control_author *author, char problem[PROBLEM_SIZE])
 {
 	struct policy *runtime = policy_merge(collector->runtime, NULL);
 	struct proto_event event = { .type = EVENT_LIMITS };
@@ -288,17 +315,46 @@ int control_change(struct collector *collector, const char *section, const char 
 		policy_free(runtime);
 		return result;
 	}
+	policy_prune(runtime, collector->files, COLLECTOR_TENANT);
 	result = runtime_replace(collector, runtime, problem);
 	if (result < 0)
 		return result;
-	snprintf(event.text, sizeof(event.text), "[%s] %.200s", section, text);
-	for (char *at = event.text; (at = strchr(at, '\n'));)
-		*at = ' ';
-	collector_event(collector, &event);
+	snprintf(event.text, sizeof(event.text), "[%s] %.100s", section, text);
+	change_report(collector, &event, author);
 	return 0;
 }
 
-int control_tenant_remove(struct collector *collector, const char *name, char problem[PROBLEM_SIZE])
+unsigned control_overrides(const struct collector *collector)
+{
+	return policy_overrides(collector->runtime, collector->files, COLLECTOR_TENANT, "");
+}
+
+int control_reset(struct collector *collector, const char *section,
+		  const struct control_author *author, unsigned *ret_keys,
+		  char problem[PROBLEM_SIZE])
+{
+	struct policy *runtime = policy_merge(collector->runtime, NULL);
+	struct proto_event event = { .type = EVENT_LIMITS };
+	int result;
+
+	if (!runtime)
+		return change_no_memory(problem);
+	*ret_keys = policy_reset(runtime, collector->files, COLLECTOR_TENANT, section);
+	if (!*ret_keys) {
+		policy_free(runtime);
+		return 0;
+	}
+	result = runtime_replace(collector, runtime, problem);
+	if (result < 0)
+		return result;
+	snprintf(event.text, sizeof(event.text), "%s%s%sreset: %u keys of commands dropped",
+		 *section ? "[" : "", section, *section ? "] " : "", *ret_keys);
+	change_report(collector, &event, author);
+	return 0;
+}
+
+int control_tenant_remove(struct collector *collector, const char *name,
+			  const struct control_author *author, char problem[PROBLEM_SIZE])
 {
 	struct proto_event event = { .type = EVENT_LIMITS };
 	struct policy *runtime;
@@ -329,7 +385,7 @@ int control_tenant_remove(struct collector *collector, const char *name, char pr
 	if (result < 0)
 		return result;
 	snprintf(event.text, sizeof(event.text), "tenant %s removed", name);
-	collector_event(collector, &event);
+	change_report(collector, &event, author);
 	return 0;
 }
 

@@ -21,13 +21,28 @@ enum reload { RELOAD_WHOLE, RELOAD_LESS };
 /* Names in the policy are being looked up: call again after collector_names_known. Nothing has
  * changed, and at the start it does not happen. */
 enum { CONTROL_WAITS = 1 };
-int control_reload(struct collector *collector, enum reload how);
+
+/* Who asked for a change, for its event and the log; NULL: no client did. */
+struct control_author {
+	uid_t uid;
+	const char *via; /* for whom the client asked; "": for its own user */
+};
+
+int control_reload(struct collector *collector, enum reload how,
+		   const struct control_author *author);
 
 /* A command's change of one section, kept over restarts. CONTROL_WAITS, likewise. */
 int control_change(struct collector *collector, const char *section, const char *text,
-		   char problem[PROBLEM_SIZE]);
+		   const struct control_author *author, char problem[PROBLEM_SIZE]);
 int control_tenant_remove(struct collector *collector, const char *name,
-			  char problem[PROBLEM_SIZE]);
+			  const struct control_author *author, char problem[PROBLEM_SIZE]);
+
+/* How much commands set over the files; and without that again, in a section ("": in all), with how
+ * much it was. */
+unsigned control_overrides(const struct collector *collector);
+int control_reset(struct collector *collector, const char *section,
+		  const struct control_author *author, unsigned *ret_keys,
+		  char problem[PROBLEM_SIZE]);
 
 /* A file that the collector has written itself, read at the start. */
 int control_read_own(struct collector *collector, const char *path, bool runtime,

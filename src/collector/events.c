@@ -22,6 +22,7 @@ static bool event_repeats(const struct proto_event *kept, const struct proto_eve
 	return kept->type == event->type && kept->pid == event->pid && kept->kind == event->kind &&
 	       kept->scope == event->scope && kept->own == event->own &&
 	       kept->ring == event->ring && !strcmp(kept->device, event->device) &&
+	       kept->has_author == event->has_author && kept->uid == event->uid &&
 	       !strcmp(kept->text, event->text) &&
 	       (event->number ? event->number == kept->number + 1 : !kept->number);
 }

@@ -78,7 +78,7 @@ static int start_policy(struct collector *collector, const struct start_options 
 		return result < 0 ? result : -ENOMEM;
 	good_directory_of(options, good, sizeof(good));
 	control_recall(collector, good);
-	result = control_reload(collector, RELOAD_WHOLE);
+	result = control_reload(collector, RELOAD_WHOLE, NULL);
 	if (result < 0 && collector->files) {
 		collector->effective = control_merge(collector, collector->files, NULL, problem);
 		result = collector->effective ? 0 : -errno;

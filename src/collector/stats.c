@@ -192,7 +192,7 @@ static void visit_tenant(struct stats_visit *visit, unsigned number)
 	head.weight = tenant->weight;
 	if (said && said->pattern)
 		head.flags |= STATS_PATTERN;
-	else if (said && said->runtime)
+	else if (said && said->runtime && strcmp(name, COLLECTOR_TENANT) != 0)
 		head.flags |= STATS_RUNTIME;
 	if (!said && strcmp(name, COLLECTOR_TENANT))
 		head.flags |= STATS_REMOVED;

@@ -11,10 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "dashboard/answers.h"
 #include "dashboard/dashboard.h"
-#include "dashboard/feed.h"
 #include "dashboard/token.h"
 #include "output/form.h"
 #include "output/memory.h"
@@ -93,28 +91,8 @@ static bool change_read(const json_t *document, struct proto_change *ret_change,
 	return true;
 }
 
-/* Who changed what, for events and the log. The collector knows this program only. */
-static void change_record(struct dashboard *dashboard, const struct request *request,
-			  const struct proto_change *change)
-{
-	struct proto_event event = {
-		.time_ns = clock_ns(CLOCK_REALTIME),
-		.count = 1,
-		.type = EVENT_LIMITS,
-	};
-
-	event.sequence = event.time_ns;
-	snprintf(event.text, sizeof(event.text), "[%.100s] %.80s by the dashboard's token, from %.40s",
-		 change->section, change->text, request->who ? request->who : "unknown");
-	for (char *at = event.text; (at = strchr(at, '\n'));)
-		*at = ' ';
-	log_write(&dashboard->log, LOG_INFO, "changed: %s", event.text);
-	if (dashboard->feed)
-		feed_receive(dashboard->feed, 0, &event);
-}
-
-static void change_pass_on(struct dashboard *dashboard, const struct request *request,
-			   const struct proto_change *change, struct answer *answer)
+static void change_pass_on(struct dashboard *dashboard, const struct proto_change *change,
+			   struct answer *answer)
 {
 	static const struct {
 		int error;
@@ -141,7 +119,7 @@ static void change_pass_on(struct dashboard *dashboard, const struct request *re
 		answer_fail(answer, status, "%s", problem);
 		return;
 	}
-	change_record(dashboard, request, change);
+	log_write(&dashboard->log, LOG_INFO, "changed: [%s] %s", change->section, change->via);
 	section = json_string(change->section);
 	written = section ? json_dumps(section, JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
 	text_print(&text, "{\"section\": %s}\n", written ? written : "null");
@@ -209,7 +187,11 @@ void answer_limits(struct dashboard *dashboard, const struct request *request,
 	if (!document)
 		answer_fail(answer, 400, "line %d, column %d: %s", error.line, error.column,
 			    error.text);
-	else if (change_read(document, &change, answer))
-		change_pass_on(dashboard, request, &change, answer);
+	else if (change_read(document, &change, answer)) {
+		/* The collector sees this program only; its event says for whom it asks. */
+		snprintf(change.via, sizeof(change.via), "dashboard's token, from %.39s",
+			 request->who ? request->who : "unknown");
+		change_pass_on(dashboard, &change, answer);
+	}
 	json_decref(document);
 }

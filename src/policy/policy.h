@@ -219,6 +219,19 @@ bool policy_lacks(const struct policy *policy, const struct policy *earlier,
 int policy_remove_tenant(struct policy *policy, const char *name);
 
 /*
+ * What a layer of commands sets over that of the files, in a section ("": in all): values, match
+ * and when lines. A tenant that only commands name (and not `builtin`, which no file need name) is
+ * not set over anything. policy_reset drops all of it from the layer. Both return how much it is.
+ */
+unsigned policy_overrides(const struct policy *commands, const struct policy *files,
+			  const char *builtin, const char *section);
+unsigned policy_reset(struct policy *commands, const struct policy *files, const char *builtin,
+		      const char *section);
+
+/* Takes out tenants that are set over nothing and hold no value or rule any more. */
+void policy_prune(struct policy *commands, const struct policy *files, const char *builtin);
+
+/*
  * base, and over it what `over` says (NULL: nothing, so this copies). Rules of base go
  * first, and its file is named if it has one.
  * A new policy; NULL with errno ENOMEM, or E2BIG when both together name too much.

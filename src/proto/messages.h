@@ -287,12 +287,21 @@ struct proto_status {
 	uint64_t lost_rows;    /* objects whose owner it had no room for */
 	uint64_t observed;     /* bit k: it counts kind k completely */
 	uint64_t searches;     /* through /proc, for heirs of processes that ended */
+	uint32_t overrides;    /* keys, match and when lines that commands set over the policy files */
+	uint32_t unused;
 };
 
 /* ---- changing: a section of the policy file, and lines of it */
 struct proto_change {
 	char section[2 * NAME_SIZE]; /* "host", "default" or "tenant NAME" */
 	char text[PROTO_TEXT];	      /* "qp = 10\nprocess.mr = 5\n"; the value "unset" takes back */
+	char via[NAME_SIZE]; /* for whom the client asks, for the event; "": for its own user */
+};
+
+/* What RESET_POLICY dropped. */
+struct proto_reset {
+	uint32_t keys;
+	uint32_t unused;
 };
 
 /* ---- events */
@@ -341,6 +350,8 @@ struct proto_event {
 	uint64_t configured; /* by the policy, if that is more than the limit; otherwise 0 */
 	char text[256];
 	uint32_t forbidden; /* of a refusal or the like: the tenant may not use the device */
+	uint32_t has_author; /* of changes and reloads: a client asked for it, */
+	uint32_t uid;	     /* of this user */
 	uint32_t unused;
 	/* Of a refusal or the like: where the limit was set. "FILE:LINE", "command",
 	 * "environment VARIABLE" or "when FILE:LINE", with " [default]" behind it if the tenant has
@@ -442,10 +453,11 @@ PROTO_SIZE(settings, NAME_SIZE + sizeof(struct tenant_settings));
 PROTO_SIZE(rule, 32 + 320 + 2 * 256);
 PROTO_SIZE(match, 8 + NAME_SIZE + 2 * 256);
 PROTO_SIZE(pace, NAME_SIZE + 8 + 6 * 16 + 16 + 7 * 8 + SETTINGS_DEVICES);
-PROTO_SIZE(status, 32 + NAME_SIZE + 256 + PROTO_TEXT / 2 + PROTO_MONITOR_WAY + 256 + 40);
+PROTO_SIZE(status, 32 + NAME_SIZE + 256 + PROTO_TEXT / 2 + PROTO_MONITOR_WAY + 256 + 48);
 PROTO_SIZE(key, 2 * NAME_SIZE + PROTO_KEY + PROTO_VALUE + PROTO_ORIGIN);
-PROTO_SIZE(change, 2 * NAME_SIZE + PROTO_TEXT);
-PROTO_SIZE(event, 96 + 2 * NAME_SIZE + 256 + PROTO_ORIGIN);
+PROTO_SIZE(change, 3 * NAME_SIZE + PROTO_TEXT);
+PROTO_SIZE(reset, 8);
+PROTO_SIZE(event, 104 + 2 * NAME_SIZE + 256 + PROTO_ORIGIN);
 PROTO_SIZE(ask, 16);
 PROTO_SIZE(explanation, 8 + 16 + 4 * NAME_SIZE + 2 * 256 + sizeof(struct proto_event));
 PROTO_SIZE(subject, 16 + 16 * 4 + 256 + 3 * NAME_SIZE);

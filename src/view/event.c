@@ -3,6 +3,7 @@
 #include "view/event.h"
 
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +93,12 @@ static void sentence_show(const struct form *form, const void *field, struct cel
 	if (event->given.count > 1)
 		snprintf(times, sizeof(times), _("%" PRIu64 " times, the last: "), event->given.count);
 	if (!event->kind) {
-		cell_print(ret_cell, NULL, "%s%s%s%s", times, event->given.text,
+		char author[96] = "";
+
+		if (event->given.has_author)
+			snprintf(author, sizeof(author), _(", by %s (uid %u)"),
+				 *event->user ? event->user : "?", event->given.uid);
+		cell_print(ret_cell, NULL, "%s%s%s%s%s", times, event->given.text, author,
 			   *event->id ? _(", event ") : "", event->id);
 		return;
 	}
@@ -125,6 +131,26 @@ static void sentence_show(const struct form *form, const void *field, struct cel
 
 static const struct form form_sentence = { .show = sentence_show };
 
+/* Of the event as a whole: 0 is a user. */
+static json_t *author_json(const struct form *form, const void *field)
+{
+	const struct event *event = field;
+
+	return event->given.has_author ? form_json_number(event->given.uid) : json_null();
+}
+
+static const struct form form_author = { .json = author_json };
+
+/* Only changes have one; so this may ask the network. */
+static void user_name(uid_t uid, char ret_name[NAME_SIZE])
+{
+	struct passwd entry, *found = NULL;
+	char room[4096];
+
+	if (!getpwuid_r(uid, &entry, room, sizeof(room), &found) && found)
+		snprintf(ret_name, NAME_SIZE, "%s", found->pw_name);
+}
+
 const struct column event_columns[] = {
 	COLUMN(struct event, given.sequence, "sequence", NULL, form_count),
 	COLUMN(struct event, given.time_ns, "time", "time", form_time, .least = 19),
@@ -145,6 +171,8 @@ const struct column event_columns[] = {
 	COLUMN(struct event, given.origin, "from", NULL, form_text),
 	COLUMN(struct event, ring, "ring", NULL, form_string),
 	COLUMN(struct event, given.text, "text", NULL, form_text),
+	{ .key = "uid", .form = &form_author },
+	COLUMN(struct event, user, "user", NULL, form_text),
 	{ .title = N_("what"), .form = &form_sentence, .least = 1, .flows = true },
 	COLUMNS_END,
 };
@@ -158,6 +186,8 @@ void event_read(struct event *event, const struct proto_event *given)
 	proto_text(event->given.device);
 	proto_text(event->given.text);
 	proto_text(event->given.origin);
+	if (given->has_author)
+		user_name(given->uid, event->user);
 	if (given->number)
 		snprintf(event->id, sizeof(event->id), "%" PRId32 "-%" PRIu64, given->pid,
 			 given->number);

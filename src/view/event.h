@@ -10,6 +10,7 @@
 
 struct event {
 	struct proto_event given;
+	char user[NAME_SIZE]; /* who asked for a change; "" if that is not known */
 	char id[32]; /* PID-NUMBER of a refusal or the like; "" for other events */
 	/* Of what happened at a limit; NULL for others, and no amounts: */
 	const char *kind;

@@ -58,6 +58,8 @@ bool event_read_document(struct event *event, const char *text)
 	snprintf(given.tenant, sizeof(given.tenant), "%s", member_text(document, "tenant"));
 	snprintf(given.device, sizeof(given.device), "%s", member_text(document, "device"));
 	snprintf(given.text, sizeof(given.text), "%s", member_text(document, "text"));
+	given.has_author = json_is_integer(json_object_get(document, "uid"));
+	given.uid = (uint32_t)member_number(document, "uid", 0);
 	snprintf(given.origin, sizeof(given.origin), "%s", member_text(document, "from"));
 	found = kind_find(kind, strlen(kind));
 	if (found >= 0)

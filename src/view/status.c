@@ -97,6 +97,24 @@ static json_t *monitor_json(const struct form *form, const void *field)
 
 static const struct form form_monitor = { .show = monitor_show, .json = monitor_json };
 
+static void overrides_show(const struct form *form, const void *field, struct cell *ret_cell)
+{
+	uint32_t count = *(const uint32_t *)field;
+
+	if (count)
+		cell_print(ret_cell, NULL, _("%u keys of the policy, by commands (see limit reset)"),
+			   count);
+	else
+		cell_print(ret_cell, NULL, "0");
+}
+
+static json_t *overrides_json(const struct form *form, const void *field)
+{
+	return form_json_number(*(const uint32_t *)field);
+}
+
+static const struct form form_overrides = { .show = overrides_show, .json = overrides_json };
+
 const struct column collector_columns[] = {
 	COLUMN(struct collector_view, status.pid, "pid", "pid", form_pid),
 	COLUMN(struct collector_view, status.uid, "uid", "uid", form_number),
@@ -104,6 +122,7 @@ const struct column collector_columns[] = {
 	COLUMN(struct collector_view, status.uptime_seconds, "uptime_seconds", "up", form_seconds),
 	COLUMN(struct collector_view, socket, "socket", "socket", form_text),
 	COLUMN(struct collector_view, status.policy, "policy", "policy", form_text),
+	COLUMN(struct collector_view, status.overrides, "overrides", "overrides", form_overrides),
 	COLUMN(struct collector_view, status.reloads, "reloads", "reloads", form_number),
 	COLUMN(struct collector_view, status.problem, "problem", "problem", form_problem),
 	COLUMN(struct collector_view, status.processes, "processes", NULL, form_number),

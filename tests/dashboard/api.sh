@@ -132,6 +132,10 @@ changes() {
 	check "it is in force" limit_is 9
 	check "it is an event, with who did it" eventually knows /api/events \
 		'.events | map(select(.type == "limits" and (.text | test("qp = 9 .*dashboard.*127.0.0.1")))) | length == 1'
+	check "it is one event" knows /api/events \
+		'.events | map(select(.type == "limits" and (.text | test("qp = 9")))) | length == 1'
+	check "with the dashboard's user" knows /api/events \
+		'.events | map(select(.type == "limits") | .uid) == ['"$(id -u)"']'
 	check "taken back" bearer 200 '{"section": "tenant ours", "unset": ["qp"]}'
 	check "the policy's again" limit_is 4
 	chmod 644 "$work/dashboard/token"

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/* What commands set over the files of a policy: counting and dropping it. Knows no key by name. */
+#include <string.h>
+
+#include "policy/keys.h"
+#include "policy/origins.h"
+#include "policy/policy.h"
+#include "policy/when.h"
+
+static unsigned values_count(unsigned sections, const void *structure)
+{
+	unsigned count = 0;
+
+	for (const struct policy_key *key = policy_keys; key < policy_keys + POLICY_KEYS; key++) {
+		struct policy_place place = { .next = 0 };
+
+		while (key->sections & sections && policy_key_next(key, structure, &place))
+			count++;
+	}
+	return count;
+}
+
+static void values_drop(unsigned sections, void *structure, struct policy_origin **origins)
+{
+	policy_keys_release(sections, structure);
+	policy_keys_unset(sections, structure);
+	policy_origins_drop(origins);
+}
+
+/* A tenant's values, and its rules. */
+static unsigned tenant_count(const struct policy *policy, const struct policy_tenant *tenant)
+{
+	unsigned count = values_count(POLICY_OF_TENANT, tenant);
+
+	for (const struct policy_rule *rule = policy->rules; rule; rule = rule->next)
+		count += rule->tenant == tenant;
+	return count;
+}
+
+static bool override_is_chosen(const char *chosen, const char *kind, const char *name)
+{
+	size_t length = strlen(kind);
+
+	return !*chosen || (!strncmp(chosen, kind, length) && !strcmp(chosen + length, name));
+}
+
+static bool override_is_possible(const struct policy_tenant *tenant, const struct policy *files,
+			   const char *builtin)
+{
+	return !strcmp(tenant->name, builtin) || policy_tenant_find(files, tenant->name);
+}
+
+unsigned policy_overrides(const struct policy *commands, const struct policy *files,
+			  const char *builtin, const char *section)
+{
+	unsigned count = 0;
+
+	if (override_is_chosen(section, "host", "")) {
+		count += values_count(POLICY_OF_POLICY, commands);
+		for (const struct policy_when *when = commands->whens; when; when = when->next)
+			count++;
+	}
+	if (override_is_chosen(section, "default", ""))
+		count += values_count(POLICY_OF_TENANT, &commands->fallback);
+	for (const struct policy_tenant *tenant = commands->tenants; tenant; tenant = tenant->next)
+		if (override_is_chosen(section, "tenant ", tenant->name) &&
+		    override_is_possible(tenant, files, builtin))
+			count += tenant_count(commands, tenant);
+	return count;
+}
+
+/* Those that are chosen and are set over something; only empty ones, if that is wanted. */
+static void tenants_drop(struct policy *commands, const struct policy *files, const char *builtin,
+			 const char *section, bool only_empty)
+{
+	struct policy_tenant *tenant = commands->tenants, *next;
+
+	for (; tenant; tenant = next) {
+		next = tenant->next;
+		if (override_is_chosen(section, "tenant ", tenant->name) &&
+		    override_is_possible(tenant, files, builtin) &&
+		    !(only_empty && tenant_count(commands, tenant)))
+			policy_remove_tenant(commands, tenant->name);
+	}
+}
+
+unsigned policy_reset(struct policy *commands, const struct policy *files, const char *builtin,
+		      const char *section)
+{
+	unsigned count = policy_overrides(commands, files, builtin, section);
+
+	if (override_is_chosen(section, "host", "")) {
+		values_drop(POLICY_OF_POLICY, commands, &commands->origins);
+		policy_whens_drop(commands);
+	}
+	if (override_is_chosen(section, "default", ""))
+		values_drop(POLICY_OF_TENANT, &commands->fallback, &commands->fallback.origins);
+	tenants_drop(commands, files, builtin, section, false);
+	return count;
+}
+
+void policy_prune(struct policy *commands, const struct policy *files, const char *builtin)
+{
+	tenants_drop(commands, files, builtin, "", true);
+}
