@@ -203,6 +203,8 @@ guarded() {
 . "$here/cli_run.sh"
 # shellcheck source=tests/cli_collector.sh
 . "$here/cli_collector.sh"
+# shellcheck source=tests/cli_overrides.sh
+. "$here/cli_overrides.sh"
 
 # Every field of every document that the other cases saw; alone it has nothing to compare.
 json_reference() {

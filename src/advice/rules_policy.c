@@ -160,7 +160,7 @@ void advise_limit_always_hit(const struct observation *observation, struct list 
 			struct advice *one;
 
 			if (!limits_are_enforced(tenant) || !is_limited(tenant, kind) ||
-			    tenant->refused[kind] < REFUSED_OFTEN ||
+			    tenant->refused_here[kind] < REFUSED_OFTEN ||
 			    tenant->peak[kind] < tenant->limit[kind])
 				continue;
 			one = rule_add(advice, tenant->tenant, 0);
@@ -168,7 +168,7 @@ void advise_limit_always_hit(const struct observation *observation, struct list 
 				rule_say(one,
 					 "tenant %s was refused %s %" PRIu64 " times at its share: %s of "
 					 "%s are in force, since tenants divide what the host has",
-					 tenant->tenant, kind_rows[kind].name, tenant->refused[kind],
+					 tenant->tenant, kind_rows[kind].name, tenant->refused_here[kind],
 					 rule_amount(kind, tenant->limit[kind]),
 					 rule_amount(kind, tenant->configured[kind]));
 				rule_command(one, "rdma_intercept limit set tenant %s weight=%" PRIu64,
@@ -178,7 +178,7 @@ void advise_limit_always_hit(const struct observation *observation, struct list 
 			rule_say(one,
 				 "tenant %s was refused %s %" PRIu64 " times and uses %s of %s: the limit "
 				 "is too low, or the tenant leaks",
-				 tenant->tenant, kind_rows[kind].name, tenant->refused[kind],
+				 tenant->tenant, kind_rows[kind].name, tenant->refused_here[kind],
 				 rule_amount(kind, tenant->used[kind]),
 				 rule_amount(kind, tenant->limit[kind]));
 			rule_command(one, "rdma_intercept limit set tenant %s %s=%s",
@@ -241,13 +241,13 @@ void advise_audit_would_refuse(const struct observation *observation, struct lis
 			struct advice *one;
 
 			if (limits_are_enforced(tenant) || !is_limited(tenant, kind) ||
-			    !tenant->refused[kind])
+			    !tenant->tolerated_here[kind])
 				continue;
 			one = rule_add(advice, tenant->tenant, 0);
 			rule_say(one,
 				 "the limits of tenant %s are not enforced: %s would have been refused "
 				 "%" PRIu64 " times; it used up to %s, and its limit is %s",
-				 tenant->tenant, kind_rows[kind].name, tenant->refused[kind],
+				 tenant->tenant, kind_rows[kind].name, tenant->tolerated_here[kind],
 				 rule_amount(kind, tenant->peak[kind]),
 				 rule_amount(kind, tenant->limit[kind]));
 			rule_command(one, "rdma_intercept limit set tenant %s %s=%s mode=enforce",
@@ -268,7 +268,7 @@ void advise_audit_can_enforce(const struct observation *observation, struct list
 		EACH_KIND(kind) {
 			unsigned percent = rule_percent(tenant->peak[kind], tenant->limit[kind]);
 
-			refused += tenant->refused[kind];
+			refused += tenant->refused[kind] + tenant->tolerated[kind];
 			if (!is_limited(tenant, kind))
 				continue;
 			limits++;
@@ -324,7 +324,7 @@ void advise_tenant_without_processes(const struct observation *observation, stru
 		struct advice *one;
 
 		EACH_KIND(kind)
-			peak += tenant->peak[kind] + tenant->refused[kind];
+			peak += tenant->peak[kind] + tenant->refused[kind] + tenant->tolerated[kind];
 		if (peak || !observed_long(observation) ||
 		    !strcmp(tenant->tenant, TENANT_OF_OTHERS) || tenant->flags & ROW_UNCOVERED)
 			continue;

@@ -118,8 +118,8 @@ static int process_rows(const struct ledger_view *view, const struct layout_slot
 		for (unsigned device = 0; device < DEVICES_MAX; device++)
 			total.used[kind] += ledger_view_held(slot, device, (enum kind)kind);
 		total.granted[kind] = total.peak[kind] = total.used[kind];
-		total.refused[kind] = __atomic_load_n(&tallies->refused[kind], __ATOMIC_RELAXED) +
-				      __atomic_load_n(&tallies->tolerated[kind], __ATOMIC_RELAXED);
+		total.refused[kind] = __atomic_load_n(&tallies->refused[kind], __ATOMIC_RELAXED);
+		total.tolerated[kind] = __atomic_load_n(&tallies->tolerated[kind], __ATOMIC_RELAXED);
 	}
 	if (!choose->device[0])
 		result = each(&total, closure);

@@ -27,9 +27,9 @@ static void line_put(struct canvas *canvas, unsigned line, unsigned style, const
 static void collector_draw(const struct top *top, struct canvas *canvas)
 {
 	const struct proto_status *status = &top->now.status;
-	unsigned long long refused = 0, before = 0;
+	unsigned long long refused = 0, before = 0, tolerated = 0;
 	struct cell up = { .text = NULL };
-	char text[240];
+	char text[240], would[48] = "";
 
 	for (size_t i = 0; i < top->now.tenants.count; i++) {
 		const struct proto_row *row = list_at(&top->now.tenants, i);
@@ -37,14 +37,17 @@ static void collector_draw(const struct top *top, struct canvas *canvas)
 
 		for (int kind = 0; kind < KINDS_COUNTED; kind++) {
 			refused += row->refused[kind];
+			tolerated += row->tolerated[kind];
 			before += earlier ? earlier->refused[kind] : row->refused[kind];
 		}
 	}
 	form_seconds.show(&form_seconds, &status->uptime_seconds, &up);
+	if (tolerated)
+		snprintf(would, sizeof(would), _(", would refuse %llu"), tolerated);
 	snprintf(text, sizeof(text),
-		 _("rdma_intercept%s%s  up %s  tenants %u  processes %u  refused %llu, %.1f/s%s"),
+		 _("rdma_intercept%s%s  up %s  tenants %u  processes %u  refused %llu, %.1f/s%s%s"),
 		 *top->clock ? " " : "", top->clock, up.text, status->tenants, status->processes,
-		 refused, top_rate(top, refused, before), top->paused ? _("  PAUSED") : "");
+		 refused, top_rate(top, refused, before), would, top->paused ? _("  PAUSED") : "");
 	free(up.text);
 	line_put(canvas, 0, CANVAS_BOLD, text);
 }

@@ -488,7 +488,7 @@ static bool kind_is_used(const struct top *top, int kind)
 			const struct proto_row *row = list_at(lists[list], i);
 
 			if (row_held(row, kind) || row->limit[kind] != UNLIMITED ||
-			    row->refused[kind])
+			    row->refused[kind] || row->tolerated[kind])
 				return true;
 		}
 	return false;

@@ -78,7 +78,7 @@ static void share_fill(struct top *top, const struct share *share, const char *d
 	bool limited = share->limit.value != UNLIMITED;
 	struct top_text *line;
 
-	if (!share_matters(share) || (!share->used.value && !share->peak.value && !share->refused))
+	if (!share_matters(share) || (!share->used.value && !share->peak.value && !share->refused && !share->tolerated.value))
 		return;
 	line = text_line(top, share->refused ? CANVAS_WARNING : CANVAS_PLAIN,
 			 SHARE_FORMAT " %*s %10s %8" PRIu64, text_fit(device, -12).text, share->kind,

@@ -102,7 +102,7 @@ PUBLIC uint64_t rdma_intercept_row_number(const struct rdma_intercept_row *row, 
 	case RDMA_INTERCEPT_PROCESS_LIMIT:
 		return numbers->process_limit[kind];
 	case RDMA_INTERCEPT_REFUSED:
-		return numbers->refused[kind];
+		return numbers->refused[kind] + numbers->tolerated[kind];
 	case RDMA_INTERCEPT_KERNEL:
 		return numbers->flags & ROW_WATCHED ? numbers->kernel[kind] :
 						      RDMA_INTERCEPT_UNKNOWN;

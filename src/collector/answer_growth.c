@@ -55,15 +55,32 @@ static int need_lease(struct collector *collector, unsigned member, const struct
 	return lease;
 }
 
-static void need_count_refused(struct books *books, const struct lease_view *view, unsigned kind)
+static void refusal_count(struct refusal_counts *counts, unsigned kind, bool tolerated, bool here)
+{
+	(tolerated ? counts->tolerated : counts->refused)[kind]++;
+	if (here)
+		(tolerated ? counts->tolerated_here : counts->refused_here)[kind]++;
+}
+
+/* Of all that the lease belongs to; the limit is that of one of them, or of the program itself. */
+static void need_count_refused(struct books *books, const struct lease_view *view, unsigned kind,
+			       const struct ledger_refusal *refusal, bool tolerated)
 {
 	struct owner *tenant = &books->tenant[view->tenant]->all;
+	const struct {
+		struct refusal_counts *counts;
+		enum limit_scope scope;
+	} owners[] = {
+		{ &books->member[view->member].refusals, SCOPE_PROCESS },
+		{ &tenant->total.refusals, SCOPE_TENANT },
+		{ &tenant->device[view->device].refusals, SCOPE_TENANT_DEVICE },
+		{ &books->host.total.refusals, SCOPE_HOST },
+		{ &books->host.device[view->device].refusals, SCOPE_DEVICE },
+	};
 
-	books->member[view->member].refused[kind]++;
-	tenant->total.refused[kind]++;
-	tenant->device[view->device].refused[kind]++;
-	books->host.total.refused[kind]++;
-	books->host.device[view->device].refused[kind]++;
+	for (unsigned i = 0; i < sizeof(owners) / sizeof(owners[0]); i++)
+		refusal_count(owners[i].counts, kind, tolerated,
+			      !refusal->own && owners[i].scope == refusal->scope);
 }
 
 /* A limit is in the way; it may be one that is only told of. */
@@ -98,10 +115,10 @@ static void need_refuse(struct collector *collector, const struct request *reque
 	if (port)
 		snprintf(event.device + strlen(event.device),
 			 sizeof(event.device) - strlen(event.device), "/%u", port);
-	need_count_refused(books, view, refusal->kind);
-	grants_note_peak(books, view, refusal);
+	need_count_refused(books, view, refusal->kind, refusal, tolerated);
+	grants_note_peak(books, view, refusal, tolerated);
 	if (port)
-		need_count_refused(books, view, event.kind);
+		need_count_refused(books, view, event.kind, refusal, tolerated);
 	give->kind = refusal->kind;
 	give->scope = refusal->scope;
 	give->own = refusal->own;

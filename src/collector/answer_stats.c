@@ -43,7 +43,10 @@ static bool row_send(void *closure, const struct stats_row *row)
 	memcpy(sent.reason, row->reason, sizeof(sent.reason));
 	sent.weight = row->weight;
 	memcpy(sent.process_limit, row->process_limit, sizeof(sent.process_limit));
-	memcpy(sent.refused, row->refused, sizeof(sent.refused));
+	memcpy(sent.refused, row->refusals.refused, sizeof(sent.refused));
+	memcpy(sent.tolerated, row->refusals.tolerated, sizeof(sent.tolerated));
+	memcpy(sent.refused_here, row->refusals.refused_here, sizeof(sent.refused_here));
+	memcpy(sent.tolerated_here, row->refusals.tolerated_here, sizeof(sent.tolerated_here));
 	memcpy(sent.drift, row->drift, sizeof(sent.drift));
 	for (unsigned kind = 0; kind < KIND_COUNT && row->flags & STATS_WATCHED; kind++)
 		sent.kernel[kind] = row->observed >> kind & 1 ? row->kernel[kind] : PROTO_UNKNOWN;

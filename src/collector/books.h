@@ -119,6 +119,12 @@ enum guarding {
 	GUARDING_HOLDS,	/* it counts all of them, and keeps the limits */
 };
 
+/* As in struct proto_row. */
+struct refusal_counts {
+	uint64_t refused[KINDS_COUNTED], tolerated[KINDS_COUNTED];
+	uint64_t refused_here[KINDS_COUNTED], tolerated_here[KINDS_COUNTED];
+};
+
 /* What one owner holds together, and may: of the host or a tenant, on a device or in total. */
 struct scope {
 	uint64_t configured[KINDS_COUNTED]; /* by the policy; written by limits.c, */
@@ -137,7 +143,7 @@ struct scope {
 	wide used[KINDS_COUNTED]; /* as grants_measure found it last, */
 	wide peak[KINDS_COUNTED]; /* and the most that it found, */
 	uint32_t peak_time[KINDS_COUNTED]; /* first at this time, in seconds since 1970 */
-	uint64_t refused[KINDS_COUNTED];
+	struct refusal_counts refusals;
 };
 
 struct owner {
@@ -189,7 +195,7 @@ struct member {
 	wide granted[KINDS_COUNTED];  /* over its leases */
 	uint64_t used[KINDS_COUNTED]; /* as in struct scope */
 	uint64_t peak[KINDS_COUNTED];
-	uint64_t refused[KINDS_COUNTED];
+	struct refusal_counts refusals;
 };
 
 /* A lease's way to its words, kept together for the sweep. */

@@ -86,7 +86,7 @@ static void lease_sum(struct books *books, unsigned lease)
 }
 
 void grants_note_peak(struct books *books, const struct lease_view *view,
-		      const struct ledger_refusal *refusal)
+		      const struct ledger_refusal *refusal, bool tolerated)
 {
 	struct owner *tenant = &books->tenant[view->tenant]->all;
 	struct scope *const scopes[SCOPES] = {
@@ -96,10 +96,15 @@ void grants_note_peak(struct books *books, const struct lease_view *view,
 		[SCOPE_HOST] = &books->host.total,
 	};
 	struct scope *scope = scopes[refusal->scope];
+	/* What is tolerated is made: it is used beside the rest from now on. */
+	uint64_t used = books_clamp((wide)refusal->used + (tolerated ? refusal->wanted : 0));
+	uint64_t *member = &books->member[view->member].peak[refusal->kind];
 
-	if (!scope || refusal->used <= scope->peak[refusal->kind])
+	if (refusal->scope == SCOPE_PROCESS && used > *member)
+		*member = used;
+	if (!scope || used <= scope->peak[refusal->kind])
 		return;
-	scope->peak[refusal->kind] = refusal->used;
+	scope->peak[refusal->kind] = used;
 	scope->peak_time[refusal->kind] = time_now();
 }
 

@@ -144,12 +144,13 @@ static void lease_settle_held(struct books *books, unsigned lease, unsigned kind
 bool grants_drain(const struct books *books, unsigned lease)
 {
 	const struct lease_view *view = &books->view[lease];
+	struct level_filter enforced = level_filter_enforced(books, lease);
 	struct level level[SCOPES];
 
 	for (unsigned kind = 0; view->used && kind < KINDS_COUNTED; kind++) {
 		if (LOAD(view->cap[kind]) >= books->file->lease[lease].granted[kind])
 			continue;
-		levels_above(books, lease, kind, level_filter_all, level);
+		levels_above(books, lease, kind, enforced, level);
 		for (int scope = 0; scope < SCOPES; scope++)
 			if (level[scope].granted > level[scope].limit)
 				return true;

@@ -70,7 +70,7 @@ uint64_t grants_member_limit(const struct books *books, unsigned member, unsigne
 void grants_measure(struct books *books);
 /* A refusal tells of use that may be over before the next measurement. */
 void grants_note_peak(struct books *books, const struct lease_view *view,
-		      const struct ledger_refusal *refusal);
+		      const struct ledger_refusal *refusal, bool tolerated);
 
 /* Takes idle credit of a kind back everywhere (place 0), or on a device; from all or from one
  * tenant. */

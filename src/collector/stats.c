@@ -9,6 +9,7 @@
 #include "collector/coverage.h"
 #include "collector/drift.h"
 #include "collector/grants.h"
+#include "terms/verdict.h"
 
 /* One visit, and what it is of. */
 struct stats_visit {
@@ -73,8 +74,13 @@ static void row_add_kernel(const struct stats_visit *visit, struct stats_row *ro
 		memcpy(row->drift, drift, sizeof(row->drift));
 }
 
+/* Where limits are not enforced, what is over them does not drain. */
 static void row_add_scope(struct stats_row *row, const struct scope *scope)
 {
+	bool enforced = row->owner != STATS_TENANT ||
+			verdict_at_limit(LIMIT_OF_POLICY, row->mode, row->mode) == VERDICT_REFUSED;
+
+	row->refusals = scope->refusals;
 	for (unsigned kind = 0; kind < KINDS_COUNTED; kind++) {
 		row->used[kind] = books_clamp(scope->used[kind]);
 		row->granted[kind] = books_clamp(scope->granted[kind]);
@@ -82,8 +88,7 @@ static void row_add_scope(struct stats_row *row, const struct scope *scope)
 		row->peak_time[kind] = scope->peak_time[kind];
 		row->limit[kind] = scope->limit[kind];
 		row->configured[kind] = scope->configured[kind];
-		row->refused[kind] = scope->refused[kind];
-		if (scope->granted[kind] > scope->limit[kind])
+		if (enforced && scope->granted[kind] > scope->limit[kind])
 			row->flags |= STATS_DRAINING;
 	}
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
@@ -117,7 +122,7 @@ static bool scope_is_empty(const struct scope *scope, bool forbidden)
 {
 	for (unsigned kind = 0; kind < KINDS_COUNTED; kind++)
 		if (scope->peak[kind] || (!forbidden && scope->limit[kind] != UNLIMITED) ||
-		    (forbidden && scope->refused[kind]))
+		    (forbidden && (scope->refusals.refused[kind] || scope->refusals.tolerated[kind])))
 			return false;
 	return true;
 }
@@ -314,11 +319,11 @@ static void visit_member(struct stats_visit *visit, unsigned member)
 	head.tenant = books->file->tenant[registered->tenant].name;
 	head.command = command;
 	total = head;
+	total.refusals = beside->refusals;
 	for (unsigned kind = 0; kind < KINDS_COUNTED; kind++) {
 		total.used[kind] = beside->used[kind];
 		total.peak[kind] = beside->peak[kind];
 		total.granted[kind] = books_clamp(beside->granted[kind]);
-		total.refused[kind] = beside->refused[kind];
 		total.limit[kind] = grants_member_limit(books, member, kind);
 	}
 	total.flags |= drift ? STATS_DRIFT : 0;

@@ -48,7 +48,7 @@ struct stats_row {
 	uint64_t reason[KIND_COUNT];	       /* of the limit in force: enum fair_reason; */
 	uint64_t weight;
 	uint64_t process_limit[KINDS_COUNTED]; /* of tenants: for each of their processes */
-	uint64_t refused[KINDS_COUNTED];
+	struct refusal_counts refusals;
 	uint64_t observed;	     /* bit k: it is known what the kernel has of kind k, */
 	uint64_t kernel[KIND_COUNT]; /* and this is it */
 	int64_t drift[KIND_COUNT];   /* in total: kernel less used, where that lasts */

@@ -268,6 +268,7 @@ static void metric_write_tenants(struct writer *writer, const struct metric *met
 static bool kind_matters(const struct proto_row *row, int kind)
 {
 	return row->peak[kind] || row->used[kind] || row->granted[kind] || row->refused[kind] ||
+	       row->tolerated[kind] ||
 	       row->drift[kind] || row->limit[kind] != UNLIMITED ||
 	       row->process_limit[kind] != UNLIMITED ||
 	       (row->flags & ROW_WATCHED && row->kernel[kind] &&

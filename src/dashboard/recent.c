@@ -187,7 +187,7 @@ void recent_add(struct recent *recent, const struct sample *sample)
 			continue;
 		for (int kind = 0; kind < KIND_COUNT; kind++)
 			series_add(recent, row->tenant, kind, time, row->used[kind],
-				   row->limit[kind], row->refused[kind]);
+				   row->limit[kind], row->refused[kind] + row->tolerated[kind]);
 		series_add(recent, row->tenant, PROCESSES, time, row->processes, UNLIMITED, 0);
 	}
 	if (sample->up)

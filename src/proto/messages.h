@@ -184,7 +184,11 @@ struct proto_row {
 	uint64_t reason[KIND_COUNT]; /* of tenants: enum fair_reason, of the limit in force */
 	uint64_t weight;	     /* of tenants */
 	uint64_t process_limit[KINDS_COUNTED]; /* of tenants: for each of their processes */
-	uint64_t refused[KINDS_COUNTED];       /* refusals, and what warn and audit let pass */
+	uint64_t refused[KINDS_COUNTED];
+	uint64_t tolerated[KINDS_COUNTED]; /* would have been refused: warn and audit let it pass */
+	/* Of these, what a limit of the policy for this owner itself was in the way of, and not one of
+	 * a process, the host or the program's environment. */
+	uint64_t refused_here[KINDS_COUNTED], tolerated_here[KINDS_COUNTED];
 	uint64_t kernel[KIND_COUNT];	    /* what the kernel has; PROTO_UNKNOWN */
 	int64_t drift[KIND_COUNT];	    /* in total: kernel less used, where that lasts */
 };
@@ -445,7 +449,7 @@ PROTO_SIZE(welcome, 16 + NAME_SIZE + sizeof(struct tenant_settings));
 PROTO_SIZE(grow_request, 32 + NAME_SIZE + (4 + 8 + 8) * COST_KINDS + 8 * KINDS_COUNTED);
 PROTO_SIZE(grow_reply, 64 + PROTO_ORIGIN_SHORT);
 PROTO_SIZE(choose, 8 + 2 * NAME_SIZE);
-PROTO_SIZE(row, 32 + 3 * NAME_SIZE + 8 * 8 * KINDS_COUNTED + 4 * 8 * KIND_COUNT);
+PROTO_SIZE(row, 32 + 3 * NAME_SIZE + 11 * 8 * KINDS_COUNTED + 4 * 8 * KIND_COUNT);
 PROTO_SIZE(details, 8 + 2 * NAME_SIZE + sizeof(struct tallies) + sizeof(struct gauges) +
 			    sizeof(struct class_gauges));
 PROTO_SIZE(rate, 24 + NAME_SIZE + 48);

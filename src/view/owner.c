@@ -178,6 +178,7 @@ static const struct column share_columns[] = {
 	{ .key = "reason", .title = N_("in force is"), .form = &form_reason, .flows = true },
 	COLUMN(struct share, process_limit, "process_limit", "per process", form_amount),
 	COLUMN(struct share, refused, "refused", "refused", form_count),
+	COLUMN(struct share, tolerated, "tolerated", "would refuse", form_guarantee),
 	{ .title = "", .form = &form_mark }, /* of the share as a whole */
 	COLUMNS_END,
 };
@@ -190,6 +191,7 @@ static const struct column share_on_port_columns[] = {
 	COLUMN(struct share, limit, "limit", "limit", form_amount),
 	COLUMN(struct share, process_limit, "process_limit", "per process", form_amount),
 	COLUMN(struct share, refused, "refused", "refused", form_count),
+	COLUMN(struct share, tolerated, "tolerated", "would refuse", form_guarantee),
 	COLUMNS_END,
 };
 
@@ -234,7 +236,7 @@ static const struct form form_shares = { .json = shares_json };
 
 bool share_on_port_matters(const struct share *share)
 {
-	return share->used.value || share->peak.value || share->refused ||
+	return share->used.value || share->peak.value || share->refused || share->tolerated.value ||
 	       share->limit.value != UNLIMITED || share->process_limit.value != UNLIMITED;
 }
 
@@ -330,6 +332,7 @@ static struct share share_of(const struct proto_row *row, int kind)
 		.reason = plain ? row->reason[kind] : FAIR_CONFIGURED,
 		.process_limit = { row->process_limit[kind], unit },
 		.refused = row->refused[kind],
+		.tolerated = { row->tolerated[kind], &kind_rows[KIND_qp] },
 	};
 }
 
@@ -406,7 +409,7 @@ static uint64_t share_size(const struct share *share)
 
 static bool share_held(const struct share *share)
 {
-	return share_size(share) || share->leased.value || share->refused;
+	return share_size(share) || share->leased.value || share->refused || share->tolerated.value;
 }
 
 bool share_matters(const struct share *share)

@@ -30,6 +30,7 @@ struct share {
 	uint32_t reason; /* enum fair_reason: why the limit in force is what it is */
 	struct amount process_limit;
 	uint64_t refused;
+	struct amount tolerated; /* a count: would have been refused */
 };
 
 enum { OWNER_SCOPES = ROW_PROCESS + 1 };

@@ -371,7 +371,7 @@ static void start_and_arguments(void)
 	      output);
 	setenv("RDMA_INTERCEPT_MAX_GLOBAL_QP", "many", 1);
 	CHECK(run("", output, sizeof(output)) == 1 &&
-		      strstr(output, "RDMA_INTERCEPT_MAX_GLOBAL_QP='many'"),
+		      strstr(output, "RDMA_INTERCEPT_MAX_GLOBAL_QP: invalid value 'many'"),
 	      "%s", output);
 	unsetenv("RDMA_INTERCEPT_MAX_GLOBAL_QP");
 	/* In the background: the socket answers when the command returns. It becomes our child, so
@@ -437,6 +437,26 @@ static void explanations(void)
 	collector_stop();
 }
 
+/* A tenant is a command's only while no file names it and it is not built in. */
+static bool is_runtime(const char *tenant)
+{
+	return collector_tenant(tenant).flags & ROW_RUNTIME;
+}
+
+static void tenants_of_commands(void)
+{
+	collector_fresh("[tenant a]\nqp = 1\n", "");
+	CHECK(collector_set("tenant a", "qp = 2\n") == 0 && !is_runtime("a"));
+	CHECK(collector_set("tenant default", "qp = 2\n") == 0 && !is_runtime("default"));
+	CHECK(collector_set("tenant a", "qp = unset\n") == 0 && qp_limit("a") == 1);
+	CHECK(collector_state().overrides == 1, "%u", collector_state().overrides);
+	/* The file no longer names it: nothing of the command is left that would keep it. */
+	collector_policy("[tenant b]\n");
+	CHECK(collector_call(MESSAGE_REPLACE, NULL, NULL) == 0);
+	CHECK(!collector_tenant("a").tenant[0] || collector_tenant("a").flags & ROW_REMOVED);
+	collector_stop();
+}
+
 static void drive(void)
 {
 	cases_at_once();
@@ -449,6 +469,7 @@ static void drive(void)
 	RUN(tenant_made_late);
 	RUN(start_and_arguments);
 	RUN(explanations);
+	RUN(tenants_of_commands);
 }
 
 int main(int argc, char **argv)

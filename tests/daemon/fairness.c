@@ -437,8 +437,8 @@ static void modes(void)
 
 			NEED(word_load(WORD_READY) == 2);
 			CHECK(collector_tenant("a").used[KIND_qp] == 30);
-			CHECK(collector_tenant("a").refused[KIND_qp] == 30, "%llu told of",
-			      (unsigned long long)collector_tenant("a").refused[KIND_qp]);
+			CHECK(collector_tenant("a").tolerated[KIND_qp] == 30, "%llu told of",
+			      (unsigned long long)collector_tenant("a").tolerated[KIND_qp]);
 			EVENTUALLY(collector_tenant("a").limit[KIND_qp] <= 20);
 			EVENTUALLY(collector_tenant("default").limit[KIND_qp] == 20, "%llu",
 				   (unsigned long long)collector_tenant("default").limit[KIND_qp]);

@@ -359,7 +359,7 @@ static void modes(void)
 		collector_fresh(policy, "");
 		log_clear();
 		member_expect("fill:6", "");
-		CHECK(collector_tenant(NULL).refused[kind_on_port(KIND_qp, 1)] == 8);
+		CHECK(collector_tenant(NULL).tolerated[kind_on_port(KIND_qp, 1)] == 8);
 		CHECK((strstr(log_text(), "over limit, allowed: ibv_modify_qp") != NULL) == !i,
 		      "%s", log_text());
 		collector_stop();

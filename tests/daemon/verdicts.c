@@ -188,7 +188,9 @@ static void event_agrees(const struct program *program, bool made, enum mode mod
 	      told.last.limit == (program->own ? OWN_LIMIT : POLICY_LIMIT));
 	CHECK(collector_call(MESSAGE_EXPLAIN, &ask, &explanation) == 0 && explanation.has_event);
 	CHECK(explanation.event.type == (made ? EVENT_TOLERATED : EVENT_REFUSED));
-	CHECK(row.refused[KIND_qp] == 1);
+	CHECK(row.refused[KIND_qp] == !made && row.tolerated[KIND_qp] == made);
+	CHECK(row.refused_here[KIND_qp] == (!made && !program->own) &&
+	      row.tolerated_here[KIND_qp] == (made && !program->own));
 	origin_agrees(program, &told.last,
 		      made && mode != MODE_WARN ? NULL :
 		      program->own ? ", limit of the process (its own), from RDMA_INTERCEPT_LIMITS, event " :
@@ -239,6 +241,69 @@ static void answered(void)
 		programs_end(program);
 		collector_stop();
 	}
+}
+
+/* ---- what audit says is what happened, also of a program that ends within a moment */
+
+enum { AUDIT_LIMIT = 2, AUDIT_HELD = 6 };
+
+static void audit_with(const char *transport)
+{
+	struct proto_row row;
+	struct told told;
+	char settings[64];
+	pid_t pid;
+
+	collector_fresh("[tenant default]\nmode = audit\nqp = 2\n", "");
+	words_clear();
+	word_store(WORD_GO, 2); /* it does not stop at its limit */
+	snprintf(settings, sizeof(settings), "QUIET=1\nTRANSPORT=%s", transport);
+	pid = spawn_start("tries:0,6", settings);
+	CHECK(spawn_wait(pid) == 0 && word_load(WORD_MADE) == 1);
+	told = told_of(pid);
+	CHECK(!told.refused && told.tolerated == AUDIT_HELD + 1 - AUDIT_LIMIT, "%s: %u, %u",
+	      transport, told.refused, told.tolerated);
+	CHECK(told.last.used == AUDIT_HELD && told.last.wanted == 1 &&
+		      told.last.limit == AUDIT_LIMIT,
+	      "%s: used %llu", transport, (unsigned long long)told.last.used);
+	row = collector_tenant("default");
+	CHECK(!row.refused[KIND_qp] && row.tolerated[KIND_qp] == told.tolerated &&
+	      row.tolerated_here[KIND_qp] == told.tolerated);
+	CHECK(row.peak[KIND_qp] == AUDIT_HELD + 1, "%s: peak %llu", transport,
+	      (unsigned long long)row.peak[KIND_qp]);
+	collector_stop();
+}
+
+/* Over a limit that is not enforced nothing drains, while it is used or afterwards. */
+static void audit(void)
+{
+	pid_t pid;
+
+	audit_with("lease");
+	audit_with("socket");
+	collector_fresh("[tenant default]\nmode = audit\nqp = 2\n", "");
+	words_clear();
+	pid = spawn_start("tries:0,6", "QUIET=1");
+	NEED(word_load(WORD_READY) == 1);
+	CHECK(collector_tenant("default").used[KIND_qp] == AUDIT_HELD);
+	CHECK(!(collector_tenant("default").flags & ROW_DRAINING) &&
+	      !(collector_process(pid).flags & ROW_DRAINING));
+	CHECK(collector_set("tenant default", "mode = enforce") == 0);
+	CHECK(collector_tenant("default").flags & ROW_DRAINING &&
+	      collector_process(pid).flags & ROW_DRAINING);
+	/* Raised, lowered again, unset: right at once. */
+	CHECK(collector_set("tenant default", "qp = 6") == 0);
+	CHECK(!(collector_tenant("default").flags & ROW_DRAINING) &&
+	      !(collector_process(pid).flags & ROW_DRAINING));
+	CHECK(collector_set("tenant default", "qp = 3") == 0);
+	CHECK(collector_tenant("default").flags & ROW_DRAINING &&
+	      collector_process(pid).flags & ROW_DRAINING);
+	CHECK(collector_set("tenant default", "qp = unset\nmode = unset") == 0);
+	CHECK(!(collector_tenant("default").flags & (ROW_DRAINING | ROW_RUNTIME)) &&
+	      !(collector_process(pid).flags & ROW_DRAINING));
+	word_store(WORD_GO, 2);
+	CHECK(spawn_wait(pid) == 0);
+	collector_stop();
 }
 
 /* ---- the collector does not answer in time, and reads the question later */
@@ -323,6 +388,7 @@ static void threads(void)
 static void driver(void)
 {
 	RUN(answered);
+	RUN(audit);
 	RUN(unanswered);
 	RUN(unanswered_and_changed);
 	RUN(threads);

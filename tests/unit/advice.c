@@ -132,12 +132,14 @@ TRIAL(drift, s->process.flags |= ROW_DRIFT; s->process.drift[KIND_mr] = -9,
 TRIAL(monitor_tables_full, s->observation.status.lost_objects = 33, (void)s)
 TRIAL(guarantee_unmet, use(&s->host, KIND_qp, 95, 100); s->ml.guarantee[KIND_qp] = 40,
       use(&s->host, KIND_qp, 90, 100); s->ml.guarantee[KIND_qp] = 40)
-TRIAL(limit_always_hit, use(&s->ml, KIND_qp, 50, 50); s->ml.refused[KIND_qp] = 12,
-      use(&s->ml, KIND_qp, 50, 50); s->ml.refused[KIND_qp] = 2)
+TRIAL(limit_always_hit, use(&s->ml, KIND_qp, 50, 50); s->ml.refused_here[KIND_qp] = 12,
+      /* By limits of processes and of programs' environments, or not at all. */
+      use(&s->ml, KIND_qp, 50, 50); s->ml.refused_here[KIND_qp] = 2; s->ml.refused[KIND_qp] = 90;
+      s->ml.tolerated[KIND_qp] = s->ml.tolerated_here[KIND_qp] = 90)
 TRIAL(limit_out_of_reach, s->device.limit[KIND_qp] = 20, s->device.limit[KIND_qp] = 50)
 TRIAL(memlock_in_the_way, s->memlock.bytes = 8 << 20, s->memlock.bytes = 8 << 20; s->process.uid = 0)
-TRIAL(audit_would_refuse, s->ml.mode = MODE_AUDIT; use(&s->ml, KIND_qp, 70, 50); s->ml.refused[KIND_qp] = 6,
-      use(&s->ml, KIND_qp, 49, 50); s->ml.refused[KIND_qp] = 6)
+TRIAL(audit_would_refuse, s->ml.mode = MODE_AUDIT; use(&s->ml, KIND_qp, 70, 50); s->ml.tolerated_here[KIND_qp] = 6,
+      use(&s->ml, KIND_qp, 49, 50); s->ml.tolerated_here[KIND_qp] = 6)
 TRIAL(audit_can_enforce, s->ml.mode = MODE_AUDIT,
       s->ml.mode = MODE_AUDIT; s->observation.status.uptime_seconds = 60)
 TRIAL(limit_never_approached, use(&s->ml, KIND_mr, 3, 100),
@@ -294,7 +296,7 @@ static void names_and_numbers(void)
 
 	strcpy(scene.ml.tenant, "a b'; rm");
 	use(&scene.ml, KIND_qp, 50, 50);
-	scene.ml.refused[KIND_qp] = 12;
+	scene.ml.refused_here[KIND_qp] = 12;
 	advice = advice_of(&scene, NULL);
 	one = advice_find(&advice, "limit_always_hit");
 	CHECK(one && !strcmp(one->command, "rdma_intercept limit set tenant 'a b'\\''; rm' qp=63"), "%s",
