@@ -249,6 +249,12 @@ reloading() {
 	check "status: says why" exits 0 status
 	check "status: by file and line" grep -qE "^problem +$policy:[0-9]+: " "$work/out"
 	check "status: a problem as JSON" answers status
+	sed -i '$s/.*/nonsense = 1/' "$policy" # whose reason names every key
+	check "reload: an unknown key" exits 1 reload
+	check "status: the whole reason" exits 0 status
+	check "status: to its last word" grep -qE '^problem .* unknown key .* lists KIND$' "$work/out"
+	check "advise: the whole reason" exits 0 advise
+	check "advise: to its last word" grep -qE '^.policy_not_loaded. .* unknown key .* lists KIND$' "$work/out"
 	check "doctor: fails" exits 1 doctor
 	check "doctor: by file and line" grep -qE "^FAIL +policy +$policy:[0-9]+: " "$work/out"
 	good_policy

@@ -43,7 +43,7 @@ void answer_STATUS(struct collector *collector, const struct request *request)
 	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
 		status.tenants += collector->books.tenant[i] != NULL;
 	snprintf(status.policy, sizeof(status.policy), "%s", collector->effective->file);
-	snprintf(status.problem, sizeof(status.problem), "%.500s", collector->problem);
+	snprintf(status.problem, sizeof(status.problem), "%s", collector->problem);
 	reconcile_look(collector);
 	status_add_kernel(collector, &status);
 	server_reply(request, 0, &status, NULL, 0);

@@ -249,12 +249,13 @@ static bool forms_list(const struct policy_section *section, char *text, size_t 
 static int key_fail(const struct policy_source *source, const struct policy_section *section,
 		    const char *text)
 {
-	char forms[768] = "", kinds[256] = "";
+	char forms[768] = "";
 	bool per_kind = forms_list(section, forms, sizeof(forms));
 
-	return policy_fail(source, -EINVAL, POLICY_WORD ": unknown key in [%s]: expected %s%s%s",
-			   text, section->name, forms, per_kind ? _("; KIND is ") : "",
-			   per_kind ? kinds_list(kinds, sizeof(kinds)) : "");
+	/* The list of kinds would make it longer than a problem may be. */
+	return policy_fail(source, -EINVAL, POLICY_WORD ": unknown key in [%s]: expected %s%s", text,
+			   section->name, forms,
+			   per_kind ? _("; 'rdma_intercept show kind' lists KIND") : "");
 }
 
 static int class_fail(const struct policy_source *source, const char *text, const char *class)

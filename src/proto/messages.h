@@ -281,7 +281,7 @@ struct proto_status {
 	uint32_t reloads;	      /* that took effect */
 	char version[NAME_SIZE];     /* of the program */
 	char policy[256];	      /* the file; "" if there is none */
-	char problem[PROTO_TEXT / 2]; /* why the last reload did not take effect; "" */
+	char problem[PROBLEM_SIZE]; /* why the last reload did not take effect; "" */
 	/* How the kernel is watched: "fentry", "kprobe", "netlink" or "none", and then why. */
 	char monitor[PROTO_MONITOR_WAY];
 	char monitor_problem[256];
@@ -457,7 +457,7 @@ PROTO_SIZE(settings, NAME_SIZE + sizeof(struct tenant_settings));
 PROTO_SIZE(rule, 32 + 320 + 2 * 256);
 PROTO_SIZE(match, 8 + NAME_SIZE + 2 * 256);
 PROTO_SIZE(pace, NAME_SIZE + 8 + 6 * 16 + 16 + 7 * 8 + SETTINGS_DEVICES);
-PROTO_SIZE(status, 32 + NAME_SIZE + 256 + PROTO_TEXT / 2 + PROTO_MONITOR_WAY + 256 + 48);
+PROTO_SIZE(status, 32 + NAME_SIZE + 256 + PROBLEM_SIZE + PROTO_MONITOR_WAY + 256 + 48);
 PROTO_SIZE(key, 2 * NAME_SIZE + PROTO_KEY + PROTO_VALUE + PROTO_ORIGIN);
 PROTO_SIZE(change, 3 * NAME_SIZE + PROTO_TEXT);
 PROTO_SIZE(reset, 8);

@@ -95,7 +95,7 @@ static void every_kind_has_its_keys(void)
 			policy_free(policy_good(text));
 		else
 			policy_bad(text, 2, "'1K'|count");
-		policy_bad("[host]\nqqp = 1\n", 2, name);
+		policy_bad("[host]\nqqp = 1\n", 2, "KIND|show kind");
 	}
 }
 
@@ -134,7 +134,7 @@ static void mistakes(void)
 	policy_bad("[tenant a/b]\n", 1, "'a/b'");
 	policy_bad("[tenant 0123456789012345678901234567890123456789012345678901234567890123]\n", 1,
 		   "63");
-	policy_bad("[host]\n\nqpp = 1\n", 3, "'qpp'|[host]|KIND|mr_bytes");
+	policy_bad("[host]\n\nqpp = 1\n", 3, "'qpp'|[host]|KIND");
 	policy_bad("[host]\nprocess.qp = 1\n", 2, "'process.qp'|[host]");
 	policy_bad("[host]\nmode = warn\n", 2, "'mode'");
 	policy_bad("[default]\nmatch = uid=1\n", 2, "'match'|[default]");
