@@ -111,9 +111,9 @@ services() {
 	check "its log is English" grep -q 'collector_server: serving ' "$work/log"
 	"$build/rdma_intercept" limit set host qp=many >"$work/error" 2>&1 || true
 	check "a value that the collector rejects is told in Chinese" \
-		grep -q "^rdma_intercept: qp：无效的值 'many'：应为 一个数量 或 unlimited$" "$work/error"
+		grep -q "^rdma_intercept: limit set: qp：无效的值 'many'：应为 一个数量 或 unlimited$" "$work/error"
 	"$build/rdma_intercept" guard on nobody >"$work/error" 2>&1 || true
-	check "its own sentences stay English" grep -q "^rdma_intercept: there is no tenant 'nobody'" "$work/error"
+	check "its own sentences stay English" grep -q "^rdma_intercept: guard on: there is no tenant 'nobody'" "$work/error"
 	"$build/rdma_intercept" -j limit set host qp=many >"$work/error" 2>&1 || true
 	check "and so does JSON" grep -q "invalid value 'many': expected a count or unlimited" "$work/error"
 }
