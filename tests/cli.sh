@@ -231,7 +231,7 @@ schemas() {
 	if [ -x "$collector" ]; then
 		collector_begin
 		for arguments in 'tenant add guests --match uid=4000001 qp=5' 'limit set tenant guests qp=6' \
-			'limit unset tenant guests qp' 'guard off guests' 'tenant remove guests' reload; do
+			'limit unset tenant guests qp' 'limit reset host' 'guard off guests' 'tenant remove guests' reload; do
 			read -ra words <<<"$arguments"
 			check "$arguments as JSON" answers "${words[@]}"
 		done
@@ -240,8 +240,8 @@ schemas() {
 	exits 3 -j status
 	check "a failure as JSON" note_document error <"$work/out"
 	# The monitor's are held against theirs in unit/print.c, the history's in dashboard/history.sh; a
-	# token and a reset are not asked for here.
-	check "documents fit docs/schemas" "$build/tests/schemas" --all "$directory" history dashboard limit-reset monitor-table \
+	# token is not asked for here.
+	check "documents fit docs/schemas" "$build/tests/schemas" --all "$directory" history dashboard monitor-table \
 		monitor-event monitor-object <"$work/named_documents"
 	extra=$(grep -m1 '^tenant-list' "$work/named_documents" | sed 's/}$/,"surprise":1}/')
 	check "a field that no schema has is found" not "$build/tests/schemas" "$directory" <<<"$extra"
