@@ -35,6 +35,13 @@ not a process ID|explain 0
 not a process ID|explain 99999999999
 neither PID nor PID-NUMBER|explain 1-
 neither PID nor PID-NUMBER|explain 1-0
+'-5' is neither PID nor PID-NUMBER|explain -- -5
+expected PID, or --as CONDITIONS|explain 5 --as uid=5
+unknown option '--repalce': did you mean '--replace'?|reload --repalce
+unknown option '--force': rdma_intercept --help lists them|reload --force
+'qp=6': expected a key without a value|limit unset host qp=6
+'qp' is given twice|limit set host qp=5 mr=1 qp=6
+unknown section 'ml': expected host, default or tenant NAME|limit set ml qp=5
 missing argument: expected|explain
 missing argument: expected|limit set host
 missing argument: expected|tenant add

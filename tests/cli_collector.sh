@@ -115,7 +115,7 @@ explain_as() {
 	check "explain --as: twice the same" complains 2 'repeated condition uid=' explain --as uid=1,uid=3
 	check "explain --as: no such user" complains 2 "unknown user 'no-such-user'" explain --as uid=no-such-user
 	check "explain --as: no such file" complains 1 "$work/absent" explain --as uid=1 --policy "$work/absent"
-	check "explain --as: and a process" complains 2 "unexpected argument '1'" explain --as uid=1 1
+	check "explain --as: and a process" complains 2 "expected PID, or --as CONDITIONS" explain --as uid=1 1
 	collector_end
 	check "explain --as: without a collector" exits 3 explain --as uid=1
 	check "explain --as: a file needs none" exits 0 explain --as uid=1 --policy "$policy"

@@ -49,6 +49,9 @@ run_unloadable() {
 	check "run: names a way out" says err 'rdma_intercept guard on'
 	check "run: as JSON" exits 125 -j run "$work/static"
 	check "run: a document" is_json
+	program many
+	program_patch "$work/many" 56 '\100\001' # 320 headers, more than are read: the kernel decides
+	check "run: headers that are not read" not complains 125 'statically linked' run "$work/many"
 
 	program musl
 	at=$(number "$work/musl" $(($(loader_header "$work/musl") + 8)) 8)

@@ -7,7 +7,7 @@
 # processors: 2
 set -euo pipefail
 . lab/lib.sh
-operations=$((6000 * ${RDMA_INTERCEPT_TEST_FACTOR:-1})) seed=${SEED:-$RANDOM}
+operations=$((20000 * ${RDMA_INTERCEPT_TEST_FACTOR:-1})) seed=${SEED:-$RANDOM}
 
 # What the kernel lists one by one, with its maker; not all list contexts.
 kinds_made=("${kinds_listed[@]}")

@@ -47,7 +47,8 @@ int change_section(const struct cli *cli, struct proto_change *ret_change, unsig
 		return cli_fail(cli, CLI_USAGE, "%s: missing argument: expected " OWNERS,
 				cli->command->name);
 	if (strcmp(word, "tenant"))
-		return cli_fail(cli, CLI_USAGE, "%s: unknown owner '%s': expected " OWNERS,
+		return cli_fail(cli, CLI_USAGE,
+				"%s: unknown section '%s': expected " OWNERS ", such as tenant ml",
 				cli->command->name, word);
 	*ret_words = 2;
 	return change_tenant(cli, cli->operand[1], ret_change);
@@ -68,6 +69,16 @@ int change_line(const struct cli *cli, struct proto_change *change, const char *
 	return CLI_OK;
 }
 
+static bool change_has_key(const struct proto_change *change, const char *key)
+{
+	size_t length = strlen(key);
+
+	for (const char *line = change->text; *line; line = strchr(line, '\n') + 1)
+		if (!strncmp(line, key, length) && line[length] == ' ')
+			return true;
+	return false;
+}
+
 int change_assignment(const struct cli *cli, struct proto_change *change, const char *word)
 {
 	const char *equals = strchr(word, '=');
@@ -76,6 +87,9 @@ int change_assignment(const struct cli *cli, struct proto_change *change, const 
 	if (!equals || equals == word || !equals[1])
 		return cli_fail(cli, CLI_USAGE, "'%s' is not KEY=VALUE", word);
 	snprintf(key, sizeof(key), "%.*s", (int)(equals - word), word);
+	if (change_has_key(change, key) && strcmp(key, "match"))
+		return cli_fail(cli, CLI_USAGE, "%s: '%s' is given twice: expected each key once",
+				cli->command->name, key);
 	return change_line(cli, change, key, equals + 1);
 }
 

@@ -51,8 +51,8 @@ static int parse(const struct cli *cli, const char *text, struct proto_ask *ret_
 	const char *number = text + length + 1;
 
 	*ret_ask = (struct proto_ask){ .number = 0 };
-	if (text[length] && (size_parse(number, strlen(number), 1, false, &ret_ask->number) < 0 ||
-			     ret_ask->number == 0))
+	if (!length || (text[length] && (size_parse(number, strlen(number), 1, false, &ret_ask->number) < 0 ||
+			     ret_ask->number == 0)))
 		return cli_fail(cli, CLI_USAGE, "'%s' is neither PID nor PID-NUMBER", text);
 	return cli_pid(cli, text, length, &ret_ask->pid);
 }

@@ -67,6 +67,9 @@ static int send_lines(const struct cli *cli,
 
 static int line_unset(const struct cli *cli, struct proto_change *change, const char *key)
 {
+	if (strchr(key, '='))
+		return cli_fail(cli, CLI_USAGE, "%s: '%s': expected a key without a value, such as qp",
+				cli->command->name, key);
 	return change_line(cli, change, key, "unset");
 }
 

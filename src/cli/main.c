@@ -210,7 +210,8 @@ static int option_unknown(const struct cli *cli, const char *word)
 
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
 	for (int i = 0; i < OPTIONS; i++)
-		nearest_offer(&nearest, option_rows[i].name, strlen(option_rows[i].name));
+		if (!cli->command || takes(cli->command, &option_rows[i]))
+			nearest_offer(&nearest, option_rows[i].name, strlen(option_rows[i].name));
 	if (nearest.best)
 		return cli_fail(cli, CLI_USAGE, "unknown option '%s': did you mean '--%s'?", word,
 				nearest.best);

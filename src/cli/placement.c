@@ -130,9 +130,13 @@ int placement_explain(const struct cli *cli)
 	struct policy_given given;
 	struct list limits;
 	struct page page;
-	int result = cli_operands(cli, 0, 0);
+	int result = CLI_OK;
 
-	if (!result && (!as || cli->options.as.count > 1))
+	if (cli->count)
+		return cli_fail(cli, CLI_USAGE,
+				"explain: a process and --as or --policy: expected PID, or --as "
+				"CONDITIONS");
+	if (!as || cli->options.as.count > 1)
 		result = cli_fail(cli, CLI_USAGE,
 				  "explain: expected --as CONDITIONS once, such as --as uid=1000");
 	if (!result && policy_given_parse(as, &given, problem) < 0)

@@ -40,7 +40,8 @@ struct program {
 	char path[PATH_MAX];
 	unsigned char head[HEAD_SIZE];
 	ssize_t length;		  /* of the head; 0: it cannot be read */
-	char loader[LOADER_SIZE]; /* "": it has none */
+	char loader[LOADER_SIZE]; /* "": it has none, if the headers are known */
+	bool headers_known;
 };
 
 /* ---- finding the file */
@@ -119,17 +120,16 @@ static bool elf_read_loader(int fd, struct program *program)
 static bool program_read(struct program *program)
 {
 	int fd = open(program->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	bool is_read;
 
+	program->headers_known = false;
 	program->length = 0;
 	if (fd < 0)
 		return false;
 	program->length = read(fd, program->head, sizeof(program->head));
-	is_read = program->length > 0;
-	if (is_read && elf_is_ours(program->head, program->length))
-		is_read = elf_read_loader(fd, program);
+	if (program->length > 0 && elf_is_ours(program->head, program->length))
+		program->headers_known = elf_read_loader(fd, program);
 	close(fd);
-	return is_read;
+	return program->length > 0;
 }
 
 /* The next word of a line of a script: up to a blank, the end of the line, or of what was read. */
@@ -318,8 +318,8 @@ int program_check(const char *name, const char *library, char problem[PROBLEM_SI
 	if (!program_resolve(name, &program) || !program_read(&own) || !program_read(&preloaded))
 		return 0; /* execvp() tells */
 	result = check_architecture(&program, &preloaded, problem);
-	/* Headers of another architecture were not read. */
-	if (!result && elf_is_ours(program.head, program.length) && own.loader[0])
+	/* Headers of another architecture, and too many of them, are not read. */
+	if (!result && program.headers_known && own.loader[0])
 		result = check_loader(&program, own.loader, problem);
 	return result ? result : check_privileges(&program, problem);
 }

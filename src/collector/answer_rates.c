@@ -89,7 +89,7 @@ void answer_GET_RATES(struct collector *collector, const struct request *request
 	for (unsigned i = 0; i < collector->rates.tenants_high; i++) {
 		const struct rate_tenant *tenant = &collector->rates.tenant[i];
 
-		if (tenant->any && (!choose.tenant[0] || !strcmp(choose.tenant, tenant->name)))
+		if (tenant->any && collector->books.tenant[i] && (!choose.tenant[0] || !strcmp(choose.tenant, tenant->name)))
 			tenant_rates_send(collector, request, tenant, &choose);
 	}
 	server_end(request);

@@ -288,9 +288,9 @@ static inline uint64_t books_unused_guarantee(const struct scope *scope, unsigne
 int books_tenant(struct books *books, const char *name);
 /* The same of one that a pattern of the policy makes ("": none does); for a new one. */
 int books_tenant_make(struct books *books, const char *name, const char *pattern);
-/* By which pattern a tenant was made, or ""; and that it was made by none, since a file names it. */
+/* By which pattern a tenant was made, or "". */
 const char *books_tenant_pattern(const struct books *books, unsigned tenant);
-void books_tenant_keep(struct books *books, unsigned tenant);
+void books_tenant_mark(struct books *books, unsigned tenant, const char *pattern);
 /* Its number if it is there, or -1. */
 int books_tenant_find(const struct books *books, const char *name);
 /* Forgets a tenant without members. */

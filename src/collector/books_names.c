@@ -123,9 +123,9 @@ const char *books_tenant_pattern(const struct books *books, unsigned tenant)
 	return books->file->pattern[tenant].name;
 }
 
-void books_tenant_keep(struct books *books, unsigned tenant)
+void books_tenant_mark(struct books *books, unsigned tenant, const char *pattern)
 {
-	__atomic_store_n(&books->file->pattern[tenant].name[0], '\0', __ATOMIC_RELEASE);
+	books_name_write(&books->file->pattern[tenant], pattern);
 }
 
 int books_tenant_make(struct books *books, const char *name, const char *pattern)
@@ -174,7 +174,7 @@ void books_tenant_rename(struct books *books, unsigned tenant, const char *name)
 
 	__atomic_store_n(&books->file->tenant[tenant].name[0], '\0', __ATOMIC_RELEASE);
 	BOOKS_STORE(books->file->tolerant[tenant], 0);
-	books_tenant_keep(books, tenant);
+	books_tenant_mark(books, tenant, "");
 	memset(&beside->all, 0, sizeof(beside->all));
 	memset(&beside->ended, 0, sizeof(beside->ended));
 	memset(&beside->ended_posted, 0, sizeof(beside->ended_posted));

@@ -299,9 +299,16 @@ void control_renew(struct collector *collector)
 	control_apply(collector);
 }
 
+/* What commands can go over. */
+static struct policy_below control_below(const struct collector *collector)
+{
+	return (struct policy_below){ collector->files, collector->effective, COLLECTOR_TENANT };
+}
+
 int control_change(struct collector *collector, const char *section, const char *text,
 		   const struct control_author *author, char problem[PROBLEM_SIZE])
 {
+	const struct policy_below below = control_below(collector);
 	struct policy *runtime = policy_merge(collector->runtime, NULL);
 	struct proto_event event = { .type = EVENT_LIMITS };
 	int result;
@@ -315,7 +322,7 @@ int control_change(struct collector *collector, const char *section, const char 
 		policy_free(runtime);
 		return result;
 	}
-	policy_prune(runtime, collector->files, COLLECTOR_TENANT);
+	policy_prune(runtime, &below);
 	result = runtime_replace(collector, runtime, problem);
 	if (result < 0)
 		return result;
@@ -326,20 +333,23 @@ int control_change(struct collector *collector, const char *section, const char 
 
 unsigned control_overrides(const struct collector *collector)
 {
-	return policy_overrides(collector->runtime, collector->files, COLLECTOR_TENANT, "");
+	const struct policy_below below = control_below(collector);
+
+	return policy_overrides(collector->runtime, &below, "");
 }
 
 int control_reset(struct collector *collector, const char *section,
 		  const struct control_author *author, unsigned *ret_keys,
 		  char problem[PROBLEM_SIZE])
 {
-	struct policy *runtime = policy_merge(collector->runtime, NULL);
 	struct proto_event event = { .type = EVENT_LIMITS };
+	const struct policy_below below = control_below(collector);
+	struct policy *runtime = policy_merge(collector->runtime, NULL);
 	int result;
 
 	if (!runtime)
 		return change_no_memory(problem);
-	*ret_keys = policy_reset(runtime, collector->files, COLLECTOR_TENANT, section);
+	*ret_keys = policy_reset(runtime, &below, section);
 	if (!*ret_keys) {
 		policy_free(runtime);
 		return 0;

@@ -140,7 +140,6 @@ void control_apply(struct collector *collector)
 {
 	tenants_each(&collector->books, collector->effective, tenant_take_over, collector);
 	control_discard(collector);
-	patterns_follow(collector);
 	collector->policy_generation++;
 	devices_name(collector);
 	limits_apply(collector);

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "collector/control.h"
+#include "collector/grants.h"
+#include "collector/rates.h"
 #include "collector/settings.h"
 #include "collector/shares.h"
 
@@ -14,7 +16,8 @@ bool patterns_made(const struct collector *collector, const char *name)
 {
 	int tenant = books_tenant_find(&collector->books, name);
 
-	return tenant >= 0 && books_tenant_pattern(&collector->books, (unsigned)tenant)[0];
+	return tenant >= 0 && books_tenant_pattern(&collector->books, (unsigned)tenant)[0] &&
+	       !(collector->files && policy_tenant_find(collector->files, name));
 }
 
 static void patterns_report(struct collector *collector, enum proto_event_type type,
@@ -29,14 +32,36 @@ static void patterns_report(struct collector *collector, enum proto_event_type t
 
 /* ---- made */
 
+static int patterns_adopt(struct collector *collector, unsigned tenant, struct policy_tenant *pattern,
+			  const char **ret_reason)
+{
+	const char *name = collector->books.file->tenant[tenant].name;
+	int result = policy_tenant_make(collector->effective, name, pattern);
+
+	if (result < 0) {
+		*ret_reason = strerror(-result);
+		return result;
+	}
+	books_tenant_mark(&collector->books, tenant, pattern->name);
+	control_tenant_apply(collector, tenant);
+	rates_apply(collector);
+	grants_enforce(&collector->books);
+	patterns_report(collector, EVENT_TENANT_CREATED, name, pattern->name);
+	return (int)tenant;
+}
+
 int patterns_tenant(struct collector *collector, struct policy_tenant *pattern, const char *name,
 		    const char **ret_reason)
 {
 	struct books *books = &collector->books;
 	int tenant = books_tenant_find(books, name);
 
-	if (tenant >= 0)
+	if (tenant >= 0 && policy_tenant_find(collector->effective, name))
 		return tenant;
+	/* A tenant of this name that a file or a command had, and that was removed, may still have
+	 * processes: from now on it is the pattern's. */
+	if (tenant >= 0)
+		return patterns_adopt(collector, (unsigned)tenant, pattern, ret_reason);
 	*ret_reason = share_refuse_tenant(books, pattern->name);
 	if (*ret_reason)
 		return -EUSERS;
@@ -75,16 +100,6 @@ int patterns_merge(const struct collector *collector, const struct policy *files
 	return result;
 }
 
-void patterns_follow(struct collector *collector)
-{
-	struct books *books = &collector->books;
-
-	for (unsigned i = 0; i < BOOKS_TENANTS; i++)
-		if (books->tenant[i] && books_tenant_pattern(books, i)[0] && collector->files &&
-		    policy_tenant_find(collector->files, books->file->tenant[i].name))
-			books_tenant_keep(books, i);
-}
-
 /* ---- ended */
 
 /* Leases and orphans are a member's. Processes that are not registered may have objects, too. */
@@ -93,7 +108,7 @@ static bool tenant_is_over(const struct collector *collector, unsigned tenant)
 	const struct books *books = &collector->books;
 	const struct kernel_sums *sums = reconcile_sums(collector, (int)tenant);
 
-	if (!books->tenant[tenant] || !books_tenant_pattern(books, tenant)[0] ||
+	if (!books->tenant[tenant] || !patterns_made(collector, books->file->tenant[tenant].name) ||
 	    books->tenant[tenant]->members || sums->uncovered)
 		return false;
 	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
@@ -156,5 +171,6 @@ void patterns_check(struct collector *collector)
 		return;
 	collector->policy_generation++; /* numbers may be those of others soon */
 	settings_apply(collector);
+	rates_apply(collector);
 	pacing_apply(collector);
 }

@@ -19,10 +19,7 @@ int patterns_tenant(struct collector *collector, struct policy_tenant *pattern, 
 int patterns_merge(const struct collector *collector, const struct policy *files,
 		   struct policy *policy);
 
-/* After another policy is in force: who is named by the files now does not end by itself. */
-void patterns_follow(struct collector *collector);
-
-/* Whether a pattern has made that tenant. */
+/* Whether a pattern has made that tenant, and no file names it. */
 bool patterns_made(const struct collector *collector, const char *name);
 
 #endif

@@ -340,13 +340,14 @@ static void tenant_rates_read(struct collector *collector, unsigned number)
 	const char *name = collector->books.file->tenant[number].name;
 	const struct policy *policy = collector->effective;
 	const struct policy_tenant *said = policy_tenant_find(policy, name);
-	struct rate_tenant *tenant = &collector->rates.tenant[number], before = *tenant;
+	struct rate_tenant *tenant = &collector->rates.tenant[number], before;
 	/* Processes of an earlier collector's time may have emptied the buckets. */
 	bool restarts = !collector->server && collector->books.file->members_high;
 	uint64_t now = clock_now_ns();
 
 	if (!collector->books.tenant[number] || strcmp(tenant->name, name))
 		memset(tenant, 0, sizeof(*tenant));
+	before = *tenant; /* of the same tenant, or nothing */
 	tenant->any = tenant->any_whole = false;
 	tenant->members = BOOKS_NOBODY;
 	if (!collector->books.tenant[number])

@@ -136,8 +136,11 @@ static void policy_check_shadowed_match(const struct policy *policy, const char 
 			continue;
 		line = rule_line(policy, rule);
 		policy_report_add(policy->report, POLICY_CHECK_shadowed_match, line.file, line.line,
-				  "match: has no effect: %s gives all these processes to tenant '%s' "
-				  "before: expected the narrower line first",
+				  policy_rule_covers(rule, earlier) ?
+					  "match: has no effect: %s gives the same processes to "
+					  "tenant '%s': expected one of the two lines" :
+					  "match: has no effect: %s gives all these processes to "
+					  "tenant '%s' before: expected the narrower line first",
 				  earlier->source, earlier->tenant->name);
 	}
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "base/translation.h"
 #include "policy/limits.h"
 #include "policy/problem.h"
@@ -246,12 +247,36 @@ static bool forms_list(const struct policy_section *section, char *text, size_t 
 	return per_kind;
 }
 
+/* The key or kind that a misspelt one was probably meant to be; NULL: none is near. */
+static const char *key_nearest(const struct policy_section *section, const char *text)
+{
+	struct nearest nearest = { .word = text };
+
+	for (const struct policy_key *key = policy_keys; key < policy_keys + POLICY_KEYS; key++) {
+		if (!(key->sections & section->bit))
+			continue;
+		if (key->type->shape != POLICY_PER_KIND)
+			nearest_offer(&nearest, key->name, strlen(key->name));
+		else if (!*key->name)
+			for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+				nearest_offer(&nearest, kind_rows[kind].name,
+					      strlen(kind_rows[kind].name));
+	}
+	return nearest.best;
+}
+
 static int key_fail(const struct policy_source *source, const struct policy_section *section,
 		    const char *text)
 {
 	char forms[768] = "";
 	bool per_kind = forms_list(section, forms, sizeof(forms));
+	const char *meant = key_nearest(section, text);
 
+	if (meant)
+		return policy_fail(source, -EINVAL,
+				   POLICY_WORD ": unknown key in [%s]: did you mean '%s'? "
+					       "'rdma_intercept show key' lists the keys",
+				   text, section->name, meant);
 	/* The list of kinds would make it longer than a problem may be. */
 	return policy_fail(source, -EINVAL, POLICY_WORD ": unknown key in [%s]: expected %s%s", text,
 			   section->name, forms,

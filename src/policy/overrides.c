@@ -44,14 +44,18 @@ static bool override_is_chosen(const char *chosen, const char *kind, const char 
 	return !*chosen || (!strncmp(chosen, kind, length) && !strcmp(chosen + length, name));
 }
 
-static bool override_is_possible(const struct policy_tenant *tenant, const struct policy *files,
-			   const char *builtin)
+/* Whether there is something below that the commands' section goes over: the built-in tenant, a
+ * section of a file, or a pattern that has made the tenant. */
+static bool override_is_possible(const struct policy_tenant *tenant, const struct policy_below *below)
 {
-	return !strcmp(tenant->name, builtin) || policy_tenant_find(files, tenant->name);
+	const struct policy_tenant *in_force = policy_tenant_find(below->in_force, tenant->name);
+
+	return !strcmp(tenant->name, below->builtin) ||
+	       policy_tenant_find(below->files, tenant->name) || (in_force && in_force->pattern);
 }
 
-unsigned policy_overrides(const struct policy *commands, const struct policy *files,
-			  const char *builtin, const char *section)
+unsigned policy_overrides(const struct policy *commands, const struct policy_below *below,
+			  const char *section)
 {
 	unsigned count = 0;
 
@@ -64,13 +68,13 @@ unsigned policy_overrides(const struct policy *commands, const struct policy *fi
 		count += values_count(POLICY_OF_TENANT, &commands->fallback);
 	for (const struct policy_tenant *tenant = commands->tenants; tenant; tenant = tenant->next)
 		if (override_is_chosen(section, "tenant ", tenant->name) &&
-		    override_is_possible(tenant, files, builtin))
+		    override_is_possible(tenant, below))
 			count += tenant_count(commands, tenant);
 	return count;
 }
 
 /* Those that are chosen and are set over something; only empty ones, if that is wanted. */
-static void tenants_drop(struct policy *commands, const struct policy *files, const char *builtin,
+static void tenants_drop(struct policy *commands, const struct policy_below *below,
 			 const char *section, bool only_empty)
 {
 	struct policy_tenant *tenant = commands->tenants, *next;
@@ -78,16 +82,15 @@ static void tenants_drop(struct policy *commands, const struct policy *files, co
 	for (; tenant; tenant = next) {
 		next = tenant->next;
 		if (override_is_chosen(section, "tenant ", tenant->name) &&
-		    override_is_possible(tenant, files, builtin) &&
+		    override_is_possible(tenant, below) &&
 		    !(only_empty && tenant_count(commands, tenant)))
 			policy_remove_tenant(commands, tenant->name);
 	}
 }
 
-unsigned policy_reset(struct policy *commands, const struct policy *files, const char *builtin,
-		      const char *section)
+unsigned policy_reset(struct policy *commands, const struct policy_below *below, const char *section)
 {
-	unsigned count = policy_overrides(commands, files, builtin, section);
+	unsigned count = policy_overrides(commands, below, section);
 
 	if (override_is_chosen(section, "host", "")) {
 		values_drop(POLICY_OF_POLICY, commands, &commands->origins);
@@ -95,11 +98,11 @@ unsigned policy_reset(struct policy *commands, const struct policy *files, const
 	}
 	if (override_is_chosen(section, "default", ""))
 		values_drop(POLICY_OF_TENANT, &commands->fallback, &commands->fallback.origins);
-	tenants_drop(commands, files, builtin, section, false);
+	tenants_drop(commands, below, section, false);
 	return count;
 }
 
-void policy_prune(struct policy *commands, const struct policy *files, const char *builtin)
+void policy_prune(struct policy *commands, const struct policy_below *below)
 {
-	tenants_drop(commands, files, builtin, "", true);
+	tenants_drop(commands, below, "", true);
 }

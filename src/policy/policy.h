@@ -219,17 +219,21 @@ bool policy_lacks(const struct policy *policy, const struct policy *earlier,
 int policy_remove_tenant(struct policy *policy, const char *name);
 
 /*
- * What a layer of commands sets over that of the files, in a section ("": in all): values, match
- * and when lines. A tenant that only commands name (and not `builtin`, which no file need name) is
- * not set over anything. policy_reset drops all of it from the layer. Both return how much it is.
+ * What a layer of commands sets over what is below, in a section ("": in all): values, match and when
+ * lines. A tenant that only commands name is not set over anything, unless it is built in or a
+ * pattern has made it. policy_reset drops all of it from the layer. Both return how much it is.
  */
-unsigned policy_overrides(const struct policy *commands, const struct policy *files,
-			  const char *builtin, const char *section);
-unsigned policy_reset(struct policy *commands, const struct policy *files, const char *builtin,
-		      const char *section);
+struct policy_below {
+	const struct policy *files, *in_force;
+	const char *builtin; /* the tenant that needs no section */
+};
+
+unsigned policy_overrides(const struct policy *commands, const struct policy_below *below,
+			  const char *section);
+unsigned policy_reset(struct policy *commands, const struct policy_below *below, const char *section);
 
 /* Takes out tenants that are set over nothing and hold no value or rule any more. */
-void policy_prune(struct policy *commands, const struct policy *files, const char *builtin);
+void policy_prune(struct policy *commands, const struct policy_below *below);
 
 /*
  * base, and over it what `over` says (NULL: nothing, so this copies). Rules of base go

@@ -271,6 +271,98 @@ static void bounds(void)
 	free(policy);
 }
 
+/* A tenant of a file or of a command that has the name of a pattern's, and is removed while it has
+ * processes: it is the pattern's again, with the pattern's limit. */
+static void adopted(void)
+{
+	struct proto_change change = { .section = "tenant u-61001", .text = "qp = 4" };
+	pid_t first, second;
+
+	collector_fresh(USERS, "");
+	first = user_start(0, 3);
+	collector_policy(USERS "[tenant u-61000]\nqp = 4\n");
+	EVENTUALLY(tenant_limit("u-61000") == 4);
+	collector_policy(USERS);
+	CHECK(collector_call(MESSAGE_REPLACE, NULL, NULL) == 0);
+	EVENTUALLY(tenant_limit("u-61000") == 3);
+	CHECK(collector_tenant("u-61000").flags & ROW_PATTERN);
+	CHECK(spawn("user:0,0", SETTINGS) == 0);
+	CHECK(collector_call(MESSAGE_TENANT_ADD, &change, NULL) == 0);
+	second = user_start(1, 4);
+	CHECK(collector_call(MESSAGE_TENANT_REMOVE, &change, NULL) == 0);
+	CHECK(spawn("user:1,0", SETTINGS) == 0);
+	CHECK(tenant_limit("u-61001") == 3 && collector_tenant("u-61001").flags & ROW_PATTERN);
+	user_end(first);
+	user_end(second);
+	EVENTUALLY(!tenant_is_there("u-61000") && !tenant_is_there("u-61001"));
+	collector_stop();
+}
+
+static int rate_row(const void *row, void *closure)
+{
+	const struct proto_rate *rate = row;
+
+	*(unsigned *)closure += rate->owner == RATE_OF_TENANT && rate->per_second == 1;
+	return 0;
+}
+
+static unsigned rates_shown(void)
+{
+	char problem[PROBLEM_SIZE] = "";
+	unsigned count = 0;
+
+	CHECK(proto_rows(collector_socket(), MESSAGE_GET_RATES, &(struct proto_choose){ 0 }, rate_row,
+			 &count, COLLECTOR_PATIENCE_MS, problem) >= 0, "%s", problem);
+	return count;
+}
+
+/* Rates end with their tenant, and the next one with its number begins with a full bucket. */
+static void rates(void)
+{
+	pid_t first, second;
+
+	collector_fresh("[tenant u-%u]\nmatch = uid=61000-61999\nrate_action = deny\n"
+			"rate.create_qp = 1/s burst 3\n", "");
+	first = user_start(0, 3);
+	second = user_start(1, 3);
+	CHECK(rates_shown() == 2);
+	user_end(first);
+	EVENTUALLY(!tenant_is_there("u-61000"));
+	CHECK(rates_shown() == 1);
+	first = user_start(2, 3);
+	CHECK(rates_shown() == 2);
+	CHECK(collector_set("tenant u-61002", "rate.create_qp = 2/s burst 2") == 0);
+	user_end(first);
+	EVENTUALLY(!tenant_is_there("u-61002"));
+	first = user_start(2, 3);
+	CHECK(rates_shown() == 2);
+	user_end(first);
+	user_end(second);
+	collector_must_live();
+	collector_stop();
+}
+
+/* What commands set for a tenant that a pattern has made is counted, and can be reset. */
+static void reset(void)
+{
+	struct proto_change all = { .section = "" }, one = { .section = "tenant u-61000" };
+	struct proto_reset dropped = { 0 };
+	struct proto_status status;
+	pid_t first;
+
+	collector_fresh(USERS, "");
+	first = user_start(0, 3);
+	CHECK(collector_set("tenant u-61000", "qp = 8") == 0);
+	CHECK(collector_call(MESSAGE_STATUS, NULL, &status) == 0 && status.overrides == 1);
+	CHECK(collector_call(MESSAGE_RESET_POLICY, &one, &dropped) == 0 && dropped.keys == 1);
+	CHECK(tenant_limit("u-61000") == 3);
+	CHECK(collector_set("tenant u-61000", "qp = 8") == 0);
+	CHECK(collector_call(MESSAGE_RESET_POLICY, &all, &dropped) == 0 && dropped.keys == 1);
+	CHECK(tenant_limit("u-61000") == 3);
+	user_end(first);
+	collector_stop();
+}
+
 static void drive(void)
 {
 	if (geteuid() != 0)
@@ -280,6 +372,9 @@ static void drive(void)
 	RUN(churn);
 	RUN(limits);
 	RUN(named);
+	RUN(adopted);
+	RUN(rates);
+	RUN(reset);
 	RUN(restarts);
 	RUN(bounds);
 }

@@ -95,7 +95,7 @@ static void every_kind_has_its_keys(void)
 			policy_free(policy_good(text));
 		else
 			policy_bad(text, 2, "'1K'|count");
-		policy_bad("[host]\nqqp = 1\n", 2, "KIND|show kind");
+		policy_bad("[host]\nnonsense = 1\n", 2, "KIND|show kind");
 	}
 }
 
@@ -134,7 +134,7 @@ static void mistakes(void)
 	policy_bad("[tenant a/b]\n", 1, "'a/b'");
 	policy_bad("[tenant 0123456789012345678901234567890123456789012345678901234567890123]\n", 1,
 		   "63");
-	policy_bad("[host]\n\nqpp = 1\n", 3, "'qpp'|[host]|KIND");
+	policy_bad("[host]\n\nnonsense = 1\n", 3, "'nonsense'|[host]|KIND");
 	policy_bad("[host]\nprocess.qp = 1\n", 2, "'process.qp'|[host]");
 	policy_bad("[host]\nmode = warn\n", 2, "'mode'");
 	policy_bad("[default]\nmatch = uid=1\n", 2, "'match'|[default]");
@@ -206,6 +206,7 @@ static void mistakes(void)
 		   "guarantee.qp: 10 for all tenants together: expected at most 9");
 	policy_bad("[default]\nguarantee.qp = 4\n[host]\nqp = 7\n[tenant a]\n", 2,
 		   "guarantee.qp: 8 for all tenants together");
+	policy_bad("[tenant a]\nqps = 1\n", 2, "did you mean 'qp'?");
 	policy_bad("[tenant a]\nguard = on\nguard = on\n", 3, "guard: set already in line 2");
 	policy_bad("[collector]\nsocket = x.sock\n", 2, "socket|'x.sock'|/");
 	policy_bad("[collector]\nadmin_group = no_such_group\n", 2, "group|'no_such_group'");

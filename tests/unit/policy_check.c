@@ -112,7 +112,7 @@ static const struct trial trials[] = {
 	     A_AND_B("cgroup=/a/?/[bc]", "cgroup=/a/x/d")),
 	LINE("shadowed_match", 4, "no effect", A_AND_B("job=*", "job=1 uid=1"),
 	     A_AND_B("job=* uid=2", "job=1")),
-	LINE("shadowed_match", 4, "no effect", A_AND_B("container=x", "container=x"),
+	LINE("shadowed_match", 4, "gives the same processes", A_AND_B("container=x", "container=x"),
 	     "[tenant a]\nmatch = uid=1-9\nmatch = uid=5\n"),
 	LINE("guard_without_cgroup", 3, "tenant 'a'",
 	     "[tenant a]\nmatch = uid=1 cgroup=/a\nguard = on\n",
