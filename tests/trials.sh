@@ -75,7 +75,7 @@ program_build() {
 
 copy_make() {
 	mkdir "$copy"
-	cp -r "$sources"/{CMakeLists.txt,include,man,packaging,src,web} "$copy"
+	cp -r "$sources"/{CMakeLists.txt,include,man,packaging,po,src,web} "$copy"
 	additions_make
 	try all_built
 	if [ "$status" -ne 0 ]; then
@@ -155,7 +155,7 @@ kind() {
 	done
 	check "the library accepts a limit of it" test ! -s "$work/complaint.trial"
 	check "and not of another name" test -s "$work/complaint.trail"
-	check "a program that has rdma_monitor print" program_build print unit/print.c harness.c session.c words.c
+	check "a program that has rdma_monitor print" program_build print unit/print.c schema.c harness.c session.c words.c
 	check "rdma_monitor shows it" "$work/print" --only every_kind
 	check "rdma_monitor is built with it" test -x "$made/rdma_monitor"
 }

@@ -17,9 +17,9 @@ void answer_GET_MATCHES(struct collector *collector, const struct request *reque
 
 	for (const struct policy_rule *rule = collector->effective->rules; rule;
 	     rule = rule->next) {
-		struct proto_match row = { .order = ++order,
-					   .in_kernel = policy_rule_in_kernel(rule) };
+		struct proto_match row = { .in_kernel = policy_rule_in_kernel(rule) };
 
+		row.order = ++order;
 		if (choose.tenant[0] && strcmp(choose.tenant, rule->tenant->name))
 			continue;
 		snprintf(row.tenant, sizeof(row.tenant), "%s", rule->tenant->name);

@@ -123,8 +123,11 @@ static bool reason_device(struct library *library, const struct failure *failure
 		{ OBJECT_srq, KIND_srq, "max_srq", &attr.max_srq },
 		{ OBJECT_ah, KIND_ah, "max_ah", &attr.max_ah },
 	};
+	const struct failure_error *error = failure_error_find(failure->error);
 	bool is_known = false;
 
+	if (!error)
+		return false;
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		if ((int)rows[i].object != failure->object)
 			continue;
@@ -134,8 +137,7 @@ static bool reason_device(struct library *library, const struct failure *failure
 		if (is_known)
 			snprintf(ret_text, REASON_TEXT,
 				 "%s; the device has %s=%d for all processes, this process has %llu",
-				 failure_error_find(failure->error)->reason, rows[i].name,
-				 *rows[i].most,
+				 error->reason, rows[i].name, *rows[i].most,
 				 (unsigned long long)ledger_used(&library->ledger, rows[i].kind));
 	}
 	return is_known;

@@ -418,9 +418,9 @@ const struct policy_key *policy_key_find(const struct policy_section *section, c
 {
 	char problem[PROBLEM_SIZE];
 	const struct policy_source unheard = { .problem = problem };
-	const struct policy_key *key;
+	const struct policy_key *key = NULL;
 
 	if (policy_key_parse(&unheard, section, text, &key, ret_place) < 0)
 		return NULL;
-	return key->type->shape == POLICY_LINES ? NULL : key;
+	return !key || key->type->shape == POLICY_LINES ? NULL : key;
 }

@@ -175,7 +175,8 @@ void policy_pattern_expand(const char *name, const struct policy_facts *facts,
 {
 	unsigned count = placeholders_count(name);
 	size_t fixed = strlen(name) - 2 * count, used = 0;
-	size_t room = (NAME_SIZE - 1 - fixed) / count;
+	size_t room = (NAME_SIZE - 1 - fixed) / (count ? count : 1);
+	const struct placeholder *placeholder;
 	char number[16];
 
 	for (; *name; name++) {
@@ -183,7 +184,11 @@ void policy_pattern_expand(const char *name, const struct policy_facts *facts,
 			ret_name[used++] = *name;
 			continue;
 		}
-		value_write(placeholder_find(*++name)->value(facts, number), ret_name + used, room);
+		/* The reader accepts no other one. */
+		placeholder = placeholder_find(*++name);
+		if (!placeholder)
+			break;
+		value_write(placeholder->value(facts, number), ret_name + used, room);
 		used += strlen(ret_name + used);
 	}
 	ret_name[used] = '\0';

@@ -33,7 +33,7 @@ size_t policy_problem_prefix(const struct policy_source *source)
 
 const char *policy_amount_print(unsigned kind, uint64_t amount, char ret_text[POLICY_AMOUNT])
 {
-	static const char units[] = "KMGT";
+	static const char *const units[] = { "", "K", "M", "G", "T" };
 	unsigned unit = 0;
 
 	if (kind_rows[kind].unit == UNIT_BYTES)
@@ -41,8 +41,7 @@ const char *policy_amount_print(unsigned kind, uint64_t amount, char ret_text[PO
 			amount /= 1024;
 			unit++;
 		}
-	snprintf(ret_text, POLICY_AMOUNT, "%" PRIu64 "%.*s", amount, unit > 0,
-		 unit ? &units[unit - 1] : "");
+	snprintf(ret_text, POLICY_AMOUNT, "%" PRIu64 "%s", amount, units[unit]);
 	return ret_text;
 }
 
