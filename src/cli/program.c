@@ -140,7 +140,7 @@ static size_t word_next(const char **at)
 }
 
 /* The name of the program that a script's first line asks for; with "env", of the one that env
- * would start. False: there is none, or it does not fit. */
+ * would start. False: the line names no program, or the name is too long. */
 static bool script_interpreter(const struct program *program, char ret_name[PATH_MAX])
 {
 	char line[HEAD_SIZE];

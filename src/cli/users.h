@@ -17,7 +17,7 @@ enum { USERS_PATIENCE_MS = 2000 };
 
 struct users {
 	struct list known;   /* what was asked already */
-	int connection;	     /* to the child; -1: there is none */
+	int connection;	     /* to the child; -1: no child runs */
 	pid_t child;
 	uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0: nothing was asked yet */
 };

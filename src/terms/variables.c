@@ -7,7 +7,7 @@
 
 #include "base/nearest.h"
 
-enum { VARIABLE_NAME = 64 }; /* longer names are none of ours */
+enum { VARIABLE_NAME = 64 }; /* no variable of the library has a longer name */
 
 static const char *const variable_names[] = {
 #define SETTING(name, parser, allowed) VARIABLES_PREFIX #name,
