@@ -29,7 +29,7 @@ status, on, off|guard
 status takes no option --follow|status -f
 events takes no option --limit|events --limit qp=1
 unexpected argument 'more'|status more
-auto, always, never|--color=blue status
+--color: invalid value 'blue': expected one of: auto, always, never|--color=blue status
 not a process ID|show process self
 not a process ID|explain 0
 not a process ID|explain 99999999999
@@ -292,7 +292,8 @@ run_programs() {
 	check "run: a bad option" complains 125 "unknown option '--nonsense'" run --nonsense true
 	check "run: an option of another" complains 125 'run takes no option --follow' run -f true
 	check "run: a bad option before it" complains 125 "unknown option '--nonsense'" --nonsense run true
-	check "run: a mode that is none" complains 125 'enforce, warn, audit' run --mode hard true
+	check "run: a mode that is none" complains 125 \
+		"--mode: invalid value 'hard': expected one of: enforce, warn, audit" run --mode hard true
 	check "run: a transport that is none" complains 125 'auto, lease' run --transport post true
 	while IFS='|' read -r limit text; do
 		check "run: limit '$limit'" complains 125 "--limit: $text" run --limit "$limit" true
@@ -312,6 +313,8 @@ host:mr_byts=3|unknown kind 'mr_byts' in 'mr_byts=3': expected
 user:qp=1|unknown or incomplete scope in 'user:qp=1': expected process:, host:,
 device:qp=1|unknown or incomplete scope in 'device:qp=1': expected process:, host:,
 device::qp=1|unknown or incomplete scope in 'device::qp=1': expected process:, host:,
+port:rxe0/9:qp=1|invalid port '9' in 'port:rxe0/9:qp=1': expected a number from 1 to 4
+port:rxe0/x:qp=1|invalid port 'x' in 'port:rxe0/x:qp=1': expected a number from 1 to 4
 port:rxe0/1:mr=1|'mr' cannot be limited on a port: expected qp or ah
 END
 	check "run: limit: a suggestion" complains 125 "did you mean 'qp'?" run --limit qpp=3 true

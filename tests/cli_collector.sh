@@ -128,6 +128,8 @@ patterns() {
 	check "show tenant: says so" says out 'job-%j is a pattern: '
 	check "show tenant: its lines" grep -qE '^ +3 +command +job=\* +no$' "$work/out"
 	check "show tenant: a pattern as JSON" answers show tenant 'job-%j'
+	check "limit get: a pattern" shows_line '^tenant job-%j +qp +6 +command$' limit get tenant 'job-%j'
+	check "limit get: among all" shows_line '^tenant job-%j +qp +6 +command$' limit get
 	check "show tenant: no such pattern" complains 1 "no tenant 'x-%j'" show tenant 'x-%j'
 	check "explain --as: a job" exits 0 explain --as job=4711
 	check "explain --as: the tenant of the pattern" grep -qE '^tenant +job-4711$' "$work/out"
@@ -456,6 +458,7 @@ choose_events() {
 	check "no such kind" complains 2 "--kind: unknown kind 'x': rdma_intercept show kind lists them" events --kind x
 	check "a type is no kind" complains 2 "use --type refused" events --kind refused
 	check "no number" complains 2 "--number: invalid value 'many'" events -n many
+	check "events: no such tenant" complains 1 "--tenant: there is no tenant 'nosuch', and no event of one" events --tenant nosuch
 	check "no tenant" complains 2 "--tenant: invalid value ''" events --tenant ''
 	background "$command" -j events -f --type joined --kind qp --type refused >"$work/follow" &
 	follower=$!

@@ -3,12 +3,27 @@
 # shellcheck disable=SC2154,SC2317 # variables and functions of cli.sh
 # A case of cli.sh, which sources this: what commands set over the policy file.
 
+# shows_line PATTERN ARGUMENT...: the command prints such a line
+shows_line() {
+	try "$command" "${@:2}"
+	[ "$status" -eq 0 ] && grep -qE -e "$1" "$work/out"
+}
+
 # What commands set over the file is counted, dropped, and known by its author.
 overrides() {
 	collector_begin
 	user=$(id -un)
 	check "status: nothing overridden" exits 0 status
 	check "status: 0" grep -qE '^overrides +0$' "$work/out"
+	"$command" limit set host cq=7 >/dev/null
+	check "status: one" exits 0 status
+	check "status: one key" grep -qE '^overrides +1 key of the policy, by a command ' "$work/out"
+	check "reload: one" exits 0 reload
+	check "reload: one key" says out 'commands override 1 key: '
+	"$command" doctor >"$work/out" || true
+	check "doctor: one key" says out 'commands override 1 key; '
+	check "limit reset: one" exits 0 limit reset
+	check "limit reset: one key" says out '1 key that a command had set is dropped'
 	check "reload: nothing overridden" exits 0 reload
 	check "reload: says nothing of it" not says out override
 	"$command" limit set host cq=7 >/dev/null

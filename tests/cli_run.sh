@@ -81,7 +81,13 @@ run_unloadable() {
 	chmod 755 "$work/plain"
 	check "run: a script without a first line is the shell's" exits 9 run "$work/plain"
 	check "run: a script that is fine" exits 8 run "$work/script"
-	check "run: an interpreter that is missing" complains 127 'No such file' run "$work/script.env"
+	check "run: an interpreter that is missing" complains 127 \
+		"$work/script.env: the interpreter '$work/plain-missing' of its first line (#!) does not exist" \
+		run "$work/script.env"
+	printf '#!static\n' >"$work/script.relative"
+	chmod 755 "$work/script.relative"
+	PATH=$work:$PATH check "run: a relative interpreter is not searched in PATH" complains 127 \
+		"the interpreter 'static' of its first line (#!) does not exist" run "$work/script.relative"
 	at=$(number "$work/musl" $(($(loader_header "$work/musl") + 8)) 8)
 	text=$(dd if="$(type -P true)" bs=1 skip="$at" count=80 status=none | tr '\0' '\n' | sed -n 1p)
 	check "run: the dynamic linker itself" exits 3 run "$text" /bin/sh -c 'exit 3'

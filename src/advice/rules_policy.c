@@ -105,8 +105,8 @@ void advise_no_monitor(const struct observation *observation, struct list *advic
 		return;
 	one = rule_add(advice, "", 0);
 	rule_say(one,
-		 "rdma_monitor does not run: programs without the library are not seen (%u processes "
-		 "are registered)%s%s",
+		 "rdma_monitor does not run: programs without the library are not seen (registered "
+		 "processes: %u)%s%s",
 		 status->processes, *status->monitor_problem ? "; " : "", status->monitor_problem);
 	rule_command(one, "systemctl start rdma_monitor");
 }
@@ -353,9 +353,15 @@ void advise_unmatched_processes(const struct observation *observation, struct li
 	if (tenants < 2)
 		return;
 	one = rule_add(advice, TENANT_OF_OTHERS, 0);
-	rule_say(one,
-		 "%u processes match no rule of the policy's %u other tenants; they belong to tenant "
-		 "%s, which has no limit",
-		 others->processes, tenants - 1, TENANT_OF_OTHERS);
+	if (others->processes == 1)
+		rule_say(one,
+			 "1 process matches no rule of the policy's %u other tenants; it belongs to "
+			 "tenant %s, which has no limit",
+			 tenants - 1, TENANT_OF_OTHERS);
+	else
+		rule_say(one,
+			 "%u processes match no rule of the policy's %u other tenants; they belong to "
+			 "tenant %s, which has no limit",
+			 others->processes, tenants - 1, TENANT_OF_OTHERS);
 	rule_command(one, "rdma_intercept limit set default process.qp=1000");
 }

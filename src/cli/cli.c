@@ -74,7 +74,8 @@ int cli_one_of(const struct cli *cli, const char *option, const char *word,
 		snprintf(strchr(all, '\0'), sizeof(all) - strlen(all), "%s%s", i ? ", " : "",
 			 words->word[i]);
 	}
-	return cli_fail(cli, CLI_USAGE, "option --%s is one of %s; not '%s'", option, all, word);
+	return cli_fail(cli, CLI_USAGE, "--%s: invalid value '%s': expected one of: %s", option, word,
+			all);
 }
 
 int cli_pid(const struct cli *cli, const char *text, size_t length, int32_t *ret_pid)

@@ -163,6 +163,10 @@ void check_policy(const struct facts *facts, struct finding *finding)
 	else if (!facts->status.policy[0])
 		finding_set(finding, &doubtful, "only what commands have set is limited",
 		     "the collector has no policy file");
+	else if (facts->status.overrides == 1)
+		finding_set(finding, &fine,
+		     "'" CLI_NAME " limit get' shows it, '" CLI_NAME " limit reset' drops it",
+		     "%s is in force; commands override 1 key", facts->status.policy);
 	else if (facts->status.overrides)
 		finding_set(finding, &fine,
 		     "'" CLI_NAME " limit get' shows them, '" CLI_NAME " limit reset' drops them",
@@ -289,7 +293,8 @@ void check_nodes(const struct facts *facts, struct finding *finding)
 		if (strncmp(name, "uverbs", 6))
 			continue;
 		found++;
-		snprintf(strchr(doctor_path(NODES, path), '\0'), NAME_SIZE, "/%s", name);
+		doctor_path(NODES, path);
+		snprintf(path + strlen(path), NAME_SIZE, "/%s", name);
 		fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
 		if (fd < 0) {
 			finding_set(finding, &broken,

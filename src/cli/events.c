@@ -12,6 +12,7 @@
 #include "base/translation.h"
 #include "cli/collector.h"
 #include "cli/event_filter.h"
+#include "cli/owners.h"
 #include "cli/past_events.h"
 #include "view/event.h"
 #include "output/page.h"
@@ -202,16 +203,45 @@ static int events_follow(const struct cli *cli, const struct event_filter *filte
 	return result < 0 ? collector_fail(cli, follower.path, result, problem) : result;
 }
 
+/* A name that no event and no tenant has is probably misspelt. */
+static int tenant_check(const struct cli *cli, const struct event_filter *filter,
+			const struct list *events, bool *ret_unknown)
+{
+	struct owners owners;
+	int result;
+
+	*ret_unknown = filter->tenant && !events->count;
+	if (!*ret_unknown)
+		return CLI_OK;
+	result = owners_ask(cli, MESSAGE_GET_STATS, NULL, &owners);
+	for (size_t i = 0; !result && i < owners.in_total[ROW_TENANT].count; i++) {
+		const struct owner *owner = list_at(&owners.in_total[ROW_TENANT], i);
+
+		if (!strcmp(owner->row.tenant, filter->tenant))
+			*ret_unknown = false;
+	}
+	owners_free(&owners);
+	return result;
+}
+
 static int events_list(const struct cli *cli, const struct event_filter *filter)
 {
 	const struct proto_choose choose = events_choice(filter, 0);
 	struct list known = { .size = sizeof(struct event) };
 	struct list events = { .size = sizeof(struct event) };
+	bool unknown = false;
 	struct page page;
 	int result = collector_rows(cli, MESSAGE_EVENTS, &choose, event_append, &known);
 
 	if (!result)
 		result = events_collect(cli, filter, &known, &events);
+	if (!result)
+		result = tenant_check(cli, filter, events.count ? &events : &known, &unknown);
+	if (!result && unknown)
+		result = cli_fail(cli, CLI_WRONG,
+				  "--tenant: there is no tenant '%s', and no event of one: '%s show "
+				  "tenant' lists the tenants",
+				  filter->tenant, CLI_NAME);
 	if (!result) {
 		cli_page_begin(&page, cli);
 		page_table(&page, "events", event_columns, &events);

@@ -100,7 +100,10 @@ int command_limit_reset(const struct cli *cli)
 	if (result)
 		return result;
 	cli_page_begin(&page, cli);
-	page_sentence(&page, NULL, "%u keys that commands had set are dropped", dropped.keys);
+	if (dropped.keys == 1)
+		page_sentence(&page, NULL, "1 key that a command had set is dropped");
+	else
+		page_sentence(&page, NULL, "%u keys that commands had set are dropped", dropped.keys);
 	page_json(&page, "section", form_json_text(change.section));
 	page_json(&page, "keys", form_json_number(dropped.keys));
 	return page_end(&page);

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/matches.h"
 #include "cli/origins.h"
 #include "cli/owners.h"
 #include "policy/keys.h"
+#include "policy/pattern.h"
 #include "view/vocabulary.h"
 
 struct limit {
@@ -126,12 +128,26 @@ static bool limits_append(struct list *limits, const struct list *keys, const st
 	return found;
 }
 
-/* What [default] says, for tenants that do not: no owner has exactly these limits. */
-static void default_append(struct list *limits, const struct list *keys)
+static bool section_has_key(const struct list *keys, const char *section, const char *name)
+{
+	for (size_t i = 0; i < keys->count; i++) {
+		const struct proto_key *key = list_at(keys, i);
+
+		if (!strcmp(key->section, section) && !strcmp(key->key, name))
+			return true;
+	}
+	return false;
+}
+
+/* What the policy says in a section that no owner stands for: [default], or a pattern, for which
+ * the keys of [default] count (`from`) where it has none itself. */
+static void section_append(struct list *limits, const struct list *keys, const char *shown,
+			   const char *from)
 {
 	const struct policy_section *section = policy_sections;
+	bool inherited = strcmp(shown, from) != 0;
 
-	while (section->bit != POLICY_IN_DEFAULT)
+	while (section->bit != POLICY_IN_DEFAULT) /* its keys of limits are those of tenants */
 		section++;
 	for (size_t i = 0; i < keys->count; i++) {
 		const struct proto_key *key = list_at(keys, i);
@@ -139,15 +155,17 @@ static void default_append(struct list *limits, const struct list *keys)
 		struct policy_place place;
 		struct limit *limit;
 
-		if (strcmp(key->section, section->name))
+		if (strcmp(key->section, from) ||
+		    (inherited && section_has_key(keys, shown, key->key)))
 			continue;
 		found = policy_key_find(section, key->key, &place);
 		if (!found || found->type->shape != POLICY_PER_KIND)
 			continue;
 		limit = list_add(limits);
-		strcpy(limit->section, section->name);
+		snprintf(limit->section, sizeof(limit->section), "%s", shown);
 		snprintf(limit->key, sizeof(limit->key), "%s", key->key);
-		snprintf(limit->origin, sizeof(limit->origin), "%s", key->origin);
+		snprintf(limit->origin, sizeof(limit->origin), "%s%s", key->origin,
+			 inherited ? " [default]" : "");
 		limit->kind = kind_rows[place.kind].name;
 		limit->of_each_process = found == &policy_keys[POLICY_KEY_process];
 		limit->value = (struct amount){ UNLIMITED, &kind_rows[place.kind] };
@@ -155,6 +173,33 @@ static void default_append(struct list *limits, const struct list *keys)
 		snprintf(limit->device, sizeof(limit->device), kind_port(place.kind) ? "%s/%u" : "%s",
 			 place.device, kind_port(place.kind));
 	}
+}
+
+/* Patterns of the policy, by their match lines; they own nothing, so that no row stands for them. */
+static int patterns_append(const struct cli *cli, struct list *limits, const struct list *keys,
+			   const struct limit_choice *choice, struct list *sections, bool *ret_found)
+{
+	struct list matches = { .size = sizeof(struct proto_match) };
+	int result = matches_ask(cli, "", &matches);
+
+	for (size_t i = 0; !result && i < matches.count; i++) {
+		const struct proto_match *match = list_at(&matches, i);
+		char section[2 * NAME_SIZE];
+		bool again = false;
+
+		snprintf(section, sizeof(section), "tenant %.*s", NAME_SIZE - 1, match->tenant);
+		for (size_t j = 0; j < sections->count; j++)
+			again |= !strcmp(*(char **)list_at(sections, j), section);
+		if (again || !policy_name_is_pattern(match->tenant) ||
+		    !section_is_chosen(choice, section))
+			continue;
+		*(char **)list_add(sections) = memory_need(strdup(section));
+		section_append(limits, keys, section, section);
+		section_append(limits, keys, section, "default");
+		*ret_found = true;
+	}
+	free(matches.row);
+	return result;
 }
 
 static int limit_compare(const void *one, const void *other)
@@ -187,9 +232,11 @@ int limits_show(const struct cli *cli, struct page *page, const char *section, b
 		limits_append(&limits, &keys, &owners.on_devices[scope], &choice, NULL);
 	}
 	if (!result && of_default) {
-		default_append(&limits, &keys);
+		section_append(&limits, &keys, "default", "default");
 		*(char **)list_add(&sections) = memory_need(strdup("default"));
 	}
+	if (!result)
+		result = patterns_append(cli, &limits, &keys, &choice, &sections, &found);
 	if (!result && found) {
 		if (limits.count)
 			qsort(limits.row, limits.count, limits.size, limit_compare);

@@ -205,7 +205,11 @@ int command_reload(const struct cli *cli)
 		page_sentence(&page, NULL, "%s: in force", status.policy);
 	else
 		page_sentence(&page, NULL, "no policy file is in force");
-	if (status.overrides)
+	if (status.overrides == 1)
+		page_sentence(&page, NULL,
+			      "commands override 1 key: '" CLI_NAME
+			      " limit get' shows it, '" CLI_NAME " limit reset' drops it");
+	else if (status.overrides)
 		page_sentence(&page, NULL,
 			      "commands override %u keys: '" CLI_NAME
 			      " limit get' shows them, '" CLI_NAME " limit reset' drops them",

@@ -140,8 +140,9 @@ static size_t word_next(const char **at)
 }
 
 /* The name of the program that a script's first line asks for; with "env", of the one that env
- * would start. False: the line names no program, or the name is too long. */
-static bool script_interpreter(const struct program *program, char ret_name[PATH_MAX])
+ * would start, by PATH. False: the line names no program, or the name is too long. */
+static bool script_interpreter(const struct program *program, char ret_name[PATH_MAX],
+			       bool *ret_by_path)
 {
 	char line[HEAD_SIZE];
 	const char *at = line, *base;
@@ -153,32 +154,49 @@ static bool script_interpreter(const struct program *program, char ret_name[PATH
 	if (!length)
 		return false;
 	snprintf(ret_name, PATH_MAX, "%.*s", (int)length, at);
+	*ret_by_path = false;
 	base = strrchr(ret_name, '/');
 	if (!base || strcmp(base, "/env"))
 		return true;
 	for (at += length; (length = word_next(&at)); at += length)
 		if (*at != '-' && !memchr(at, '=', length)) {
 			snprintf(ret_name, PATH_MAX, "%.*s", (int)length, at);
+			*ret_by_path = true;
 			break;
 		}
 	return true;
 }
 
-/* Follows scripts to a file that the kernel executes itself, and reads it if it may. False: there is
- * no such file. */
-static bool program_resolve(const char *name, struct program *program)
+/* The file that a name stands for: the kernel takes the interpreter of a script from the current
+ * directory, however it is written; programs that execvp() or env starts are searched in PATH. */
+static bool program_locate(const char *name, bool by_path, char ret_path[PATH_MAX])
 {
+	if (by_path)
+		return program_find(name, ret_path);
+	return snprintf(ret_path, PATH_MAX, "%s", name) < PATH_MAX && program_is_executable(ret_path);
+}
+
+/* Follows scripts to a file that the kernel executes itself, and reads it if it may. False: there is
+ * no such file; program->path is the last one that was looked for, *ret_script the script that names
+ * it ("": none does). */
+static bool program_resolve(const char *name, struct program *program, char ret_script[PATH_MAX])
+{
+	bool by_path = true;
 	char next[PATH_MAX];
 
+	ret_script[0] = '\0';
 	for (unsigned i = 0; i < SCRIPTS_MOST; i++) {
-		if (!program_find(name, program->path))
+		if (!program_locate(name, by_path, program->path)) {
+			snprintf(program->path, sizeof(program->path), "%s", name);
 			return false;
+		}
 		if (!program_read(program) || is_elf(program))
 			return true;
 		if (program->length < 2 || program->head[0] != '#' || program->head[1] != '!')
 			strcpy(next, "/bin/sh"); /* as execvp() does */
-		else if (!script_interpreter(program, next))
+		else if (!script_interpreter(program, next, &by_path))
 			return false;
+		strcpy(ret_script, program->path);
 		name = next;
 	}
 	return false;
@@ -308,14 +326,27 @@ static int check_privileges(const struct program *program, char problem[PROBLEM_
 			   PROBLEM_PATH, program->path, _(how), _(guard_help), _(try_help));
 }
 
+bool program_missing_interpreter(const char *name, char ret_script[PATH_MAX],
+				 char ret_interpreter[PATH_MAX])
+{
+	struct program program;
+
+	if (program_resolve(name, &program, ret_script) || !ret_script[0] ||
+	    !access(program.path, F_OK))
+		return false;
+	strcpy(ret_interpreter, program.path);
+	return true;
+}
+
 int program_check(const char *name, const char *library, char problem[PROBLEM_SIZE])
 {
+	char script[PATH_MAX];
 	struct program program, own = { .length = 0 }, preloaded = { .length = 0 };
 	int result;
 
 	snprintf(own.path, sizeof(own.path), "/proc/self/exe");
 	snprintf(preloaded.path, sizeof(preloaded.path), "%s", library);
-	if (!program_resolve(name, &program) || !program_read(&own) || !program_read(&preloaded))
+	if (!program_resolve(name, &program, script) || !program_read(&own) || !program_read(&preloaded))
 		return 0; /* execvp() tells */
 	result = check_architecture(&program, &preloaded, problem);
 	/* Headers of another architecture, and too many of them, are not read. */

@@ -47,6 +47,11 @@ static int limit_fail(const struct cli *cli, const char *source, const struct li
 				"%s: unknown or incomplete scope in '%.*s': expected process:, host:, "
 				"device:NAME: or port:NAME/PORT: before KIND=VALUE",
 				source, length, text);
+	case LIMIT_PORT:
+		text = strchr(text, '/') + 1; /* limit_list_next() has seen it, and the colon */
+		return cli_fail(cli, CLI_RUN,
+				"%s: invalid port '%.*s' in '%.*s': expected a number from 1 to %d",
+				source, (int)strcspn(text, ":"), text, length, list->at, PORTS_COUNTED);
 	case LIMIT_KIND:
 		expected_kinds(text, (size_t)name, expected);
 		return cli_fail(cli, CLI_RUN, "%s: unknown kind '%.*s' in '%.*s': expected %s", source,
@@ -59,7 +64,7 @@ static int limit_fail(const struct cli *cli, const char *source, const struct li
 		return cli_fail(cli, CLI_RUN, "%s: invalid value '%.*s' in '%.*s': expected %s", source,
 				length - name - 1, equals + 1, length, text,
 				kind_rows[kind_find(text, (size_t)name)].unit == UNIT_BYTES ?
-					_("a size such as 512M or 10G, or unlimited") :
+					_("a size such as 512M or 1.5G, or unlimited") :
 					_("a count such as 10, or unlimited"));
 	default:
 		return cli_fail(cli, CLI_RUN,

@@ -64,6 +64,11 @@ static void problem_draw(const struct top *top, struct canvas *canvas)
 	} else if (*status->problem) {
 		snprintf(text, sizeof(text), _("the policy was not reloaded: %s"), status->problem);
 		line_put(canvas, 1, CANVAS_BAD, text);
+	} else if (status->uncovered == 1) {
+		snprintf(text, sizeof(text),
+			 _("1 process UNCOVERED, %u with DRIFT (u shows rows with problems)"),
+			 status->drifting);
+		line_put(canvas, 1, CANVAS_BAD, text);
 	} else if (status->uncovered || status->drifting) {
 		snprintf(text, sizeof(text),
 			 _("%u processes UNCOVERED, %u with DRIFT (u shows rows with problems)"),

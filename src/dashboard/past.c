@@ -14,6 +14,7 @@
 #include "history/span.h"
 #include "output/form.h"
 #include "output/memory.h"
+#include "terms/kinds.h"
 #include "terms/size.h"
 
 enum { EVENTS_MOST = 2000, POINTS_MOST = 200000, DEFAULT_SPAN_S = RECENT_SECONDS };
@@ -181,6 +182,20 @@ static bool step_read(const struct request *request, int *ret_step, struct answe
 	return false;
 }
 
+/* Whether the resource is one that a history can have. */
+static bool resource_is_known(const struct request *request, struct answer *answer)
+{
+	const char *resource = request->resource;
+
+	if (!resource || !strcmp(resource, "processes") || kind_find(resource, strlen(resource)) >= 0)
+		return true;
+	answer_fail(answer, 404,
+		    "resource: unknown resource '%.60s': expected processes, or a kind of 'rdma_intercept "
+		    "show kind'",
+		    resource);
+	return false;
+}
+
 void answer_history(struct dashboard *dashboard, const struct request *request,
 		    struct answer *answer)
 {
@@ -191,7 +206,8 @@ void answer_history(struct dashboard *dashboard, const struct request *request,
 	bool in_memory;
 	int result;
 
-	if (!since_read(request, now, &since, answer) || !step_read(request, &query.step, answer))
+	if (!since_read(request, now, &since, answer) || !step_read(request, &query.step, answer) ||
+	    !resource_is_known(request, answer))
 		return;
 	query.since = since;
 	/* Whoever asks for the whole ten minutes asked a moment ago. */

@@ -85,6 +85,12 @@ static int ids_parse(const struct policy_source *source, const struct policy_con
 						   "%s: invalid value " POLICY_WORD ": expected %s",
 						   condition->name, entry,
 						   _(condition->type->expected));
+		} else if (entry[strcspn(entry, PATTERN_SIGNS)]) {
+			return policy_fail(source, -EINVAL,
+					   "%s: invalid value " POLICY_WORD
+					   ": patterns are not possible here: expected %s; for all "
+					   "of them: 0-4294967294",
+					   condition->name, entry, _(condition->type->expected));
 		} else {
 			result = id_resolve(source, condition->name, which, entry, &range.first);
 			if (result < 0)

@@ -17,8 +17,8 @@ static bool word_take(const char **at, const char *word)
 	return true;
 }
 
-/* Takes "device:NAME:" or "port:NAME/PORT:", if that is there. */
-static bool device_take(struct limit_list *list)
+/* Takes "device:NAME:" or "port:NAME/PORT:", if that is there; *ret_mistake tells what is wrong. */
+static bool device_take(struct limit_list *list, enum limit_mistake *ret_mistake)
 {
 	const char *name = list->at, *end, *slash, *behind;
 	bool of_port = word_take(&name, "port:");
@@ -32,9 +32,13 @@ static bool device_take(struct limit_list *list)
 		return false;
 	if (of_port) {
 		slash = memchr(name, '/', (size_t)(end - name));
-		if (!slash || size_parse(slash + 1, (size_t)(end - slash - 1), 1, false, &port) < 0 ||
-		    port < 1 || port > PORTS_COUNTED)
+		if (!slash)
 			return false;
+		if (size_parse(slash + 1, (size_t)(end - slash - 1), 1, false, &port) < 0 ||
+		    port < 1 || port > PORTS_COUNTED) {
+			*ret_mistake = LIMIT_PORT;
+			return false;
+		}
 		end = slash;
 	}
 	if (end == name || end - name >= NAME_SIZE)
@@ -60,6 +64,8 @@ static bool scope_is_meant(const char *text)
 
 static int part_begin(struct limit_list *list)
 {
+	enum limit_mistake mistake = LIMIT_SCOPE;
+
 	list->device = NULL;
 	list->device_length = 0;
 	list->port = 0;
@@ -67,12 +73,12 @@ static int part_begin(struct limit_list *list)
 		list->scope = SCOPE_PROCESS;
 	else if (word_take(&list->at, "host:"))
 		list->scope = SCOPE_HOST;
-	else if (device_take(list))
+	else if (device_take(list, &mistake))
 		list->scope = SCOPE_DEVICE;
 	else if (list->typed && !scope_is_meant(list->at))
 		list->scope = SCOPE_PROCESS;
 	else
-		return limit_wrong(list, LIMIT_SCOPE);
+		return limit_wrong(list, mistake);
 	return 0;
 }
 

@@ -17,6 +17,7 @@
 /* Which part of a limit is wrong. */
 enum limit_mistake {
 	LIMIT_SCOPE,   /* not a scope, or one without the name of a device or a port */
+	LIMIT_PORT,    /* a port that no device has, or not a number */
 	LIMIT_FORM,    /* not KIND=VALUE */
 	LIMIT_KIND,    /* no kind of this name */
 	LIMIT_ON_PORT, /* a kind that ports do not count */

@@ -77,11 +77,18 @@ static void coverage_show(const struct form *form, const void *field, struct cel
 {
 	const struct proto_status *status = field;
 
-	if (!strcmp(status->monitor, "none"))
+	if (!strcmp(status->monitor, "none") && status->processes == 1)
+		cell_print(ret_cell, COLOUR_WARNING,
+			   _("1 process registered; others are not seen without rdma_monitor: "
+			     "systemctl start rdma_monitor"));
+	else if (!strcmp(status->monitor, "none"))
 		cell_print(ret_cell, COLOUR_WARNING,
 			   _("%u processes registered; others are not seen without rdma_monitor: "
 			     "systemctl start rdma_monitor"),
 			   status->processes);
+	else if (status->processes == 1)
+		cell_print(ret_cell, status->uncovered ? COLOUR_BAD : NULL,
+			   _("1 process covered, %u uncovered"), status->uncovered);
 	else
 		cell_print(ret_cell, status->uncovered ? COLOUR_BAD : NULL,
 			   _("%u processes covered, %u uncovered"), status->processes,
@@ -101,7 +108,9 @@ static void overrides_show(const struct form *form, const void *field, struct ce
 {
 	uint32_t count = *(const uint32_t *)field;
 
-	if (count)
+	if (count == 1)
+		cell_print(ret_cell, NULL, _("1 key of the policy, by a command (see limit reset)"));
+	else if (count)
 		cell_print(ret_cell, NULL, _("%u keys of the policy, by commands (see limit reset)"),
 			   count);
 	else

@@ -159,6 +159,7 @@ bad_input() {
 	check "too much" bearer 413 "{\"section\": \"$(head -c 9000 /dev/zero | tr '\0' x)\"}"
 	check "a span that is none" gets 400 '/api/history?since=yesterday'
 	check "which are" holds '.error | test("expected 10m")'
+	check "a resource that is none" gets 404 '/api/history?resource=nosuch'
 	check "a step that is none" gets 400 '/api/history?step=0'
 }
 

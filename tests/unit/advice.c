@@ -206,7 +206,7 @@ static const struct trial trials[] = {
 	ROW(limit_never_approached, "3 of 100 mr (3 %)"),
 	ROW(one_process_takes_all, "47 of the 50"),
 	ROW(tenant_without_processes, "in 2 hours"),
-	ROW(unmatched_processes, "5 processes"),
+	ROW(unmatched_processes, "5 processes match"),
 	ROW(registration_loop, "fell 4 times in 10 readings"),
 	ROW(calls_throttled, "77 calls waited 1.5 s"),
 	ROW(idle_queue_pairs, "31 of 61"),

@@ -37,8 +37,8 @@ static void limits_of(const char *name, int kind)
 {
 	static struct config config;
 
-	snprintf(assignment, sizeof(assignment), "process:%s=7;host:%s=8;device:rxe0:%s=9", name, name,
-		 name);
+	CHECK((size_t)snprintf(assignment, sizeof(assignment), "process:%s=7;host:%s=8;device:rxe0:%s=9",
+			       name, name, name) < sizeof(assignment), "%s is too long", name);
 	config_read(&config, lookup);
 	CHECK(config.complaints == 0, "%s", config.complaint[0]);
 	for (int other = 0; other < KIND_COUNT; other++) {

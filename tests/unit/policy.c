@@ -227,6 +227,8 @@ static void bad_matches(void)
 	policy_bad("[tenant a]\nmatch = uid=1 uid=2\n", 2, "repeated condition uid=");
 	policy_bad("[tenant a]\nmatch = job=1 job=2\n", 2, "repeated condition job=");
 	policy_bad("[tenant a]\nmatch = uid=\n", 2, "uid");
+	policy_bad("[tenant a]\nmatch = uid=*\n", 2,
+		   "uid: invalid value '*': patterns are not possible here: expected a number");
 	policy_bad("[tenant a]\nmatch = uid=1,,2\n", 2, "''|uid");
 	policy_bad("[tenant a]\nmatch = uid=4294967295\n", 2, "'4294967295'");
 	policy_bad("[tenant a]\nmatch = uid=9-3\n", 2, "'9-3'|range");
