@@ -79,7 +79,9 @@ static inline bool pace_wants_look(const struct pace *pace)
 /* Before a post: waits while there is debt, and follows changed settings. */
 static inline void pace_before(struct pace *pace)
 {
-	if (__builtin_expect(!pace->posted, 0))
+	/* Acquire: `version`, which pace_wants_look follows, was stored before. Where loads are made
+	 * out of order it could be NULL still. */
+	if (__builtin_expect(!__atomic_load_n(&pace->posted, __ATOMIC_ACQUIRE), 0))
 		pace_start();
 	else if (__builtin_expect(pace_wants_look(pace), 0))
 		pace_look(pace);
@@ -88,7 +90,7 @@ static inline void pace_before(struct pace *pace)
 /* The same for a post on a queue pair that has a pace of its own: one wait for both. */
 static inline void qp_pace_before(struct qp_pace *pace)
 {
-	if (!pace->device->posted)
+	if (!__atomic_load_n(&pace->device->posted, __ATOMIC_ACQUIRE)) /* as above */
 		pace_start();
 	else if (__atomic_load_n(&pace->in_debt, __ATOMIC_RELAXED) || pace_wants_look(pace->device))
 		qp_pace_look(pace);

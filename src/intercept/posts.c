@@ -126,6 +126,14 @@ static struct posts_sum requests_unposted(const struct posts_sum *sum,
 	return requests_sum(bad);
 }
 
+/*
+ * First in each function of ours that stands in a structure of libibverbs. The caller has loaded the
+ * pointer to it without an order, and what we kept in its place was stored before that pointer. A
+ * processor that runs ahead on a guessed call may have loaded the old NULL of it. The pointer is
+ * loaded again: it is this one or a later one, and acquire orders all that follows.
+ */
+#define POST_ENTERED(field) ((void)__atomic_load_n(&(field), __ATOMIC_ACQUIRE))
+
 /* ---- operations of the context */
 
 /* The pace of the device; nothing waits here. */
@@ -179,8 +187,10 @@ static __attribute__((noinline)) int qp_post(const struct context *context, stru
 
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
-	const struct context *context = context_find(qp->context);
+	const struct context *context;
 
+	POST_ENTERED(qp->context->ops.post_send);
+	context = context_find(qp->context);
 	if (each_qp_is_paced())
 		return qp_post(context, qp, wr, bad_wr);
 	pace_before(&library_state.paces.device[context->device]);
@@ -189,10 +199,14 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 
 static int poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc)
 {
-	const struct context *context = context_find(cq->context);
-	struct pace *pace = &library_state.paces.device[context->device];
-	int found = context->posts.poll_cq(cq, count, wc);
+	const struct context *context;
+	struct pace *pace;
+	int found;
 
+	POST_ENTERED(cq->context->ops.poll_cq);
+	context = context_find(cq->context);
+	pace = &library_state.paces.device[context->device];
+	found = context->posts.poll_cq(cq, count, wc);
 	for (int i = 0; i < found; i++)
 		if (__builtin_expect(wc[i].status != IBV_WC_SUCCESS, 0) && pace->posted)
 			__atomic_fetch_add(&pace->posted->errors, 1, __ATOMIC_RELAXED);
@@ -204,16 +218,20 @@ static int poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc)
 #define POST_REQUEST(op, parameters, arguments)                                                    \
 	static void post_##op parameters                                                           \
 	{                                                                                          \
-		struct posts_qp *entry = qp_find(&qp->qp_base);                                    \
+		struct posts_qp *entry;                                                            \
                                                                                                    \
+		POST_ENTERED(qp->op);                                                              \
+		entry = qp_find(&qp->qp_base);                                                     \
 		entry->operations++;                                                               \
 		entry->real.op arguments;                                                          \
 	}
 #define POST_DATA(op, parameters, arguments, length_)                                              \
 	static void post_##op parameters                                                           \
 	{                                                                                          \
-		struct posts_qp *entry = qp_find(&qp->qp_base);                                    \
+		struct posts_qp *entry;                                                            \
                                                                                                    \
+		POST_ENTERED(qp->op);                                                              \
+		entry = qp_find(&qp->qp_base);                                                     \
 		entry->bytes += length_;                                                           \
 		entry->real.op arguments;                                                          \
 	}
@@ -222,8 +240,10 @@ static int poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc)
 /* Waits here: in wr_start the provider may take a lock that it holds until wr_complete. */
 static void post_wr_start(struct ibv_qp_ex *qp)
 {
-	struct posts_qp *entry = qp_find(&qp->qp_base);
+	struct posts_qp *entry;
 
+	POST_ENTERED(qp->wr_start);
+	entry = qp_find(&qp->qp_base);
 	if (each_qp_is_paced())
 		qp_pace_before(&entry->own);
 	else
@@ -234,9 +254,15 @@ static void post_wr_start(struct ibv_qp_ex *qp)
 
 static int post_wr_complete(struct ibv_qp_ex *qp)
 {
-	struct posts_qp *entry = qp_find(&qp->qp_base);
-	uint64_t bytes = entry->bytes, operations = entry->operations;
-	int result = entry->real.wr_complete(qp);
+	struct posts_qp *entry;
+	uint64_t bytes, operations;
+	int result;
+
+	POST_ENTERED(qp->wr_complete);
+	entry = qp_find(&qp->qp_base);
+	bytes = entry->bytes;
+	operations = entry->operations;
+	result = entry->real.wr_complete(qp);
 
 	operations += !operations;
 	if (__builtin_expect(result == 0, 1)) {
@@ -249,8 +275,10 @@ static int post_wr_complete(struct ibv_qp_ex *qp)
 
 static void post_wr_abort(struct ibv_qp_ex *qp)
 {
-	struct posts_qp *entry = qp_find(&qp->qp_base);
+	struct posts_qp *entry;
 
+	POST_ENTERED(qp->wr_abort);
+	entry = qp_find(&qp->qp_base);
 	entry->real.wr_abort(qp);
 }
 

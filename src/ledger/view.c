@@ -32,10 +32,18 @@ void ledger_view_close(struct ledger_view *view)
 	shmfile_unmap(view->header);
 }
 
+/* Acquire: the first letter is stored last, so who sees it must see the others. */
+static const char *view_device_name(const struct ledger_view *view, unsigned device)
+{
+	const char *name = view->header->device[device].name;
+
+	return __atomic_load_n(&name[0], __ATOMIC_ACQUIRE) ? name : "";
+}
+
 int ledger_view_device(const struct ledger_view *view, const char *name)
 {
 	for (int device = 1; device < DEVICES_MAX; device++)
-		if (!strcmp(view->header->device[device].name, name))
+		if (!strcmp(view_device_name(view, (unsigned)device), name))
 			return device;
 	return -1;
 }
@@ -88,7 +96,7 @@ uint64_t ledger_view_used(const struct ledger_view *view, int device, enum kind 
 
 const char *ledger_view_device_name(const struct ledger_view *view, unsigned device)
 {
-	return device == LEDGER_NAMELESS ? "-" : view->header->device[device].name;
+	return device == LEDGER_NAMELESS ? "-" : view_device_name(view, device);
 }
 
 uint64_t ledger_view_limit(const struct ledger_view *view, int device, enum kind kind)

@@ -9,12 +9,29 @@ inline receive(t)
 	no_room[t] = false
 }
 
+/* Others see what this process has added. VISIBLE: what a load-acquire waits for, if the store was a
+ * store-release. SENT: what goes into the kernel is a release in any case. */
+#ifdef WEAK
+#define SENT(c) (shown[c] == used[c])
+#ifdef BUG_LOOK_RELAXED /* or the compare-and-swap is: the same */
+#define VISIBLE(c) true
+#else
+#define VISIBLE(c) SENT(c)
+#endif
+/* The first look is relaxed: what it says may be old, either way. */
+#define FIRST_LOOK(yes) true
+#else
+#define SENT(c) true
+#define VISIBLE(c) true
+#define FIRST_LOOK(yes) (yes)
+#endif
+
 /* lease_take_kind and lease_grow, for an amount of 1 */
 inline charge(t, c)
 {
 	do
 	:: atomic {
-			!undone && used[c] + 1 <= cap[c] ->
+			!undone && SENT(c) && FIRST_LOOK(used[c] + 1 <= cap[c]) ->
 			seen = used[c] + 1;
 			IF_THREE(taking[c] = 1);
 			LOOK
@@ -25,9 +42,9 @@ inline charge(t, c)
 #ifdef BUG_NO_RECHECK
 			:: d_step {
 #else
-			:: atomic { seen > cap[c] -> used[c]--; undone = 1 } /* revoked meanwhile: ask */
+			:: atomic { VISIBLE(c) && seen > cap[c] -> SENT(c) -> used[c]--; undone = 1 } /* revoked meanwhile: ask */
 			:: d_step {
-					seen <= cap[c] ->
+					VISIBLE(c) && seen <= cap[c] ->
 #endif
 					held[c]++;
 					assert(held[c] <= granted[c]); /* I3 */
@@ -38,7 +55,7 @@ inline charge(t, c)
 		:: atomic { used[c] != seen - 1 -> IF_THREE(taking[c] = 0) } /* another thread was faster */
 		fi
 	:: atomic {
-			undone || used[c] + 1 > cap[c] ->
+			SENT(c) && (undone || FIRST_LOOK(used[c] + 1 > cap[c])) ->
 			undone = 0;
 			seen = used[c] + 1;
 			total[t] = seen;
@@ -63,14 +80,14 @@ inline charge(t, c)
 		}
 	od
 ;
-	atomic { total[t] = 0; NEW_QUESTION(t); IF_PROGRESS(asking[c] = false) }
+	atomic { SENT(c) -> total[t] = 0; NEW_QUESTION(t); IF_PROGRESS(asking[c] = false) }
 }
 
 /* lease_refund; the object is gone before */
-#ifdef BUG_REFUND_FIRST
-#define REFUND(c) held[c] > 0 -> used[c]--; held[c]--
+#if defined(BUG_REFUND_FIRST) || (defined(WEAK) && defined(BUG_REFUND_RELAXED))
+#define REFUND(c) atomic { held[c] > 0 && SENT(c) -> used[c]-- } held[c]--
 #else
-#define REFUND(c) atomic { held[c] > 0 -> held[c]-- } used[c]--
+#define REFUND(c) atomic { held[c] > 0 -> held[c]-- } atomic { SENT(c) -> used[c]-- }
 #endif
 
 /* hello_say */
@@ -134,6 +151,9 @@ life:
 	} unless { killed[_pid] };
 	atomic {
 		killed[_pid] = false;
+#ifdef WEAK
+		shown[_pid] = used[_pid];
+#endif
 		held[_pid] = 0; /* by the kernel, before the pidfd says so */
 		alive[_pid] = false;
 		given[_pid] = 0;

@@ -3,7 +3,8 @@
  * The lease protocol between a collector (the daemon) and the processes that
  * charge (the clients), for one kind of resource and one limit. Clients may be
  * killed and the daemon may crash between any two steps, the limit is cut at
- * any time, and the daemon's stores reach memory late, as on x86.
+ * any time, and the daemon's stores reach memory late, as on x86; with -DWEAK memory
+ * has the weaker order of ARMv8, see "memory" below.
  * Names are those of src/ledger/lease.c and src/collector/{grants,books,members}.c.
  * tests/model.sh runs it; docs/lease-model.md tells it in words.
  *
@@ -84,7 +85,14 @@ byte used[CLIENTS];
  * sees it. What is between the two is in its store buffer. */
 byte cap[CLIENTS];
 byte own_cap[CLIENTS];
-chan buffer = [3] of { byte, byte };
+chan buffer = [3] of { byte, byte, bit }; /* which, value, by a store-release */
+#ifdef WEAK
+byte ordered;	      /* store-releases in it */
+byte shown[CLIENTS];  /* used, as memory has it */
+#define USED(c) shown[c]
+#else
+#define USED(c) used[c]
+#endif
 
 /* The ledger: the daemon's, and survives it. So does the policy. */
 byte granted[CLIENTS];
@@ -143,7 +151,7 @@ bool asking[CLIENTS];
 #define TAKING(c) taking[c]
 #define IF_THREE(x) x
 #endif
-#define OTHER(c, me) (c == me || dead(c) -> 0 : most(used[c] + TAKING(c), promised(c)))
+#define OTHER(c, me) (c == me || dead(c) -> 0 : most(USED(c) + TAKING(c), promised(c)))
 #if CLIENTS == 2
 #define OTHERS(me) (OTHER(0, me) + OTHER(1, me))
 #else
@@ -152,7 +160,7 @@ bool asking[CLIENTS];
 inline look_for(t)
 {
 	if
-	:: box[t] == GROW_REQUEST && OTHERS(slot(t)) + most(total[t], used[slot(t)]) > limit ->
+	:: box[t] == GROW_REQUEST && OTHERS(slot(t)) + most(total[t], USED(slot(t))) > limit ->
 		no_room[t] = true
 	:: else
 	fi
@@ -169,17 +177,65 @@ inline look_for(t)
 
 /* ==== memory ==== */
 
-/* The daemon's stores to the lease table arrive in order, at any later time. */
+/* What lies behind the kernel's locks: everything before was stored. */
+#define DRAINED empty(buffer)
+
+/*
+ * x86: the daemon's stores to the lease table arrive in order, at any later time. A store that is
+ * sequentially consistent waits for that, and a compare-and-swap is a full barrier.
+ *
+ * ARMv8 (WEAK): memory is one for all, but each processor's stores to different words arrive in
+ * any order. Only a store-release (stlr, stlxr, casal) waits for those before it, and only a
+ * load-acquire (ldar, ldaxr) for the store-releases before it; no operation is a barrier for
+ * itself. The same holds for a client: its compare-and-swap has read `used` and is done, and others
+ * do not see it yet. A plain load is made before the stores that it need not wait for.
+ */
+#ifdef WEAK
+#ifdef BUG_CLOSE_RELAXED
+#define RELEASES(value) (value > 0)
+#else
+#define RELEASES(value) 1
+#endif
+#ifdef BUG_USED_RELAXED
+#define FENCE true
+#else
+#define FENCE (ordered == 0)
+#endif
+#define SHOW(c) d_step { shown[c] != used[c] -> shown[c] = used[c]; LOOK }
+#define PASSED_BY(c) d_step { \
+		buffer??[c, value, 0] && !buffer??[c, value, 1] -> \
+		buffer??c, value, release; cap[c] = value; value = 0 }
+#else
+#define RELEASES(value) 0
+#define FENCE DRAINED /* __atomic_thread_fence(__ATOMIC_SEQ_CST) */
+#endif
+
 active proctype memory()
 {
 	byte c, value;
+	bit release;
 end:	do
-	:: d_step { buffer?c, value; cap[c] = value; c = 0; value = 0 }
+	:: d_step {
+			buffer?c, value, release;
+			cap[c] = value;
+#ifdef WEAK
+			ordered = ordered - release;
+#endif
+			c = 0; value = 0; release = 0
+		}
+#ifdef WEAK
+	:: SHOW(0)
+	:: SHOW(1)
+#ifdef BUG_CLOSE_RELAXED
+	:: PASSED_BY(0)
+	:: PASSED_BY(1)
+#endif
+#if CLIENTS > 2
+	:: SHOW(2)
+#endif
+#endif
 	od
 }
-
-/* __atomic_thread_fence(__ATOMIC_SEQ_CST) */
-#define FENCE empty(buffer)
 
 /* ==== the daemon: books.c ==== */
 
@@ -190,7 +246,10 @@ inline store_cap(c, value)
 	:: own_cap[c] == value
 	:: atomic {
 			own_cap[c] != value && nfull(buffer) ->
-			buffer!c, value;
+			buffer!c, value, RELEASES(value);
+#ifdef WEAK
+			ordered = ordered + RELEASES(value);
+#endif
 			own_cap[c] = value;
 			assert(own_cap[c] <= granted[c]) /* I2 */
 		}
@@ -230,11 +289,11 @@ inline cap_close(c)
 	:: state[c] != LIVE
 	:: else ->
 #ifdef BUG_REVOKE_LEDGER_FIRST
-		atomic { g = least(granted[c], used[c]); book(c, g) }
+		atomic { g = least(granted[c], USED(c)); book(c, g) }
 #endif
 		atomic {
 #ifdef BUG_CLOSE_TO_USED
-			g = most(used[c], promised(c));
+			g = most(USED(c), promised(c));
 			g = least(g, own_cap[c]);
 #else
 			g = (hold -> 0 : least(promised(c), own_cap[c]));
@@ -251,11 +310,11 @@ inline grant_settle(c)
 	p = promised(c);
 	atomic {
 #if defined(BUG_TRUST_USED)
-		g = most(own_cap[c], used[c]);
+		g = most(own_cap[c], USED(c));
 #elif defined(BUG_FORGET_USED)
 		g = own_cap[c];
 #else
-		g = least(used[c], granted[c]);
+		g = least(USED(c), granted[c]);
 		g = most(g, p);
 #ifndef BUG_FORGET_CAP
 		g = most(g, own_cap[c]);
@@ -334,7 +393,7 @@ inline held_settle(c)
 inline reply(t, what)
 {
 	atomic {
-		FENCE;
+		DRAINED;
 		if
 		:: alive[slot(t)] -> box[t] = what
 		:: else -> box[t] = NONE; total[t] = 0; no_room[t] = false
@@ -450,7 +509,11 @@ inline hello(t, c)
 {
 	d_step {
 		if
+		#ifdef WEAK
+		:: state[c] == FREE -> shown[c] = 0; used[c] = 0; owner[c] = identity[c]; state[c] = LIVE
+#else
 		:: state[c] == FREE -> used[c] = 0; owner[c] = identity[c]; state[c] = LIVE
+#endif
 		:: else
 		fi
 	}
@@ -541,7 +604,7 @@ end:		do
 			enforce()
 		od
 	} unless { crashed };
-	FENCE; /* what was stored is stored */
+	DRAINED; /* what was stored is stored */
 	d_step {
 		crashed = false;
 		sum = 0; i = 0; g = 0; p = 0; swept = false; again = false; hold = false;
