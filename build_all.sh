@@ -26,7 +26,8 @@ build_packages=(gcc libc6-dev make cmake pkgconf libibverbs-dev librdmacm-dev li
 	libmicrohttpd-dev libsqlite3-dev libncurses-dev
 	clang bpftool libbpf-dev libmnl-dev gettext)
 # The lab: a virtual machine, Soft-RoCE's tools, and what the demonstration runs in it.
-lab_packages=(qemu-system-x86 busybox-static kmod cpio xz-utils iproute2 rdma-core ibverbs-providers perftest)
+lab_packages=(qemu-system-x86 busybox-static kmod cpio xz-utils iproute2 rdma-core ibverbs-providers perftest
+	systemd)
 # Real applications for the scenarios.
 test_packages=(jq valgrind strace shellcheck cppcheck spin ibverbs-utils rdmacm-utils libfabric-bin ucx-utils
 	openmpi-bin libopenmpi-dev python3 python3-pyverbs gcc-multilib prometheus curl tmux

@@ -4,7 +4,8 @@
 # directory; it prints a line per check and ends with finish. A line "# processors: N" in its head
 # says how many processors the guest has; without it, one. With a line "# hosts: N", N guests on
 # one wire run it at the same time; see barrier. With a line "# clock: instructions" the guest's
-# clock counts instructions (lab/run --icount): for scenarios that compare speeds.
+# clock counts instructions (lab/run --icount): for scenarios that compare speeds. With a line
+# "# init: systemd" process 1 is systemd (lab/run --systemd), for scenarios of units.
 
 library=${BUILD_DIRECTORY:?}/librdma_intercept.so
 scratch=$(mktemp -d /tmp/scenario.XXXXXX)
