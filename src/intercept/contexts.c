@@ -97,6 +97,9 @@ static void ops_replace(struct context *entry, struct ibv_context *handle)
 {
 	struct verbs_context *extended = verbs_get_ctx(handle);
 
+	/* It is never NULL, but verbs_get_ctx allows that, and gcc 16 warns of what would follow. */
+	if (!handle)
+		return;
 #define REPLACE_BASIC_OP(op, verb)                                                                 \
 	if (handle->ops.op && handle->ops.op != wrap_op_##verb) {                                  \
 		entry->ops.op = handle->ops.op;                                                    \

@@ -179,7 +179,8 @@ static int verb_find(const char *name)
 	if (!name_begins(name, "ibv_") && !name_begins(name, "rdma_") &&
 	    !name_begins(name, "verbs_") && !name_begins(name, "mlx5dv_") &&
 	    !name_begins(name, "__mlx5dv_") && !name_begins(name, "mlx4dv_") &&
-	    !name_begins(name, "efadv_") && !name_begins(name, "hnsdv_"))
+	    !name_begins(name, "efadv_") && !name_begins(name, "hnsdv_") &&
+	    !name_begins(name, "manadv_"))
 		return -1;
 	for (int verb = 0; verb < VERBS; verb++)
 		if (elf_same_name(name, verbs[verb].name))

@@ -178,6 +178,7 @@ int fake_query_port(uint8_t port, struct ibv_port_attr *attr, size_t size);
 
 /* ---- memory.c ---- */
 
+struct ibv_pd *fake_pd_new(struct ibv_context *context);
 struct ibv_mr *fake_mr_new(struct ibv_pd *pd, struct ibv_dm *dm, void *addr, size_t length);
 struct ibv_dm *fake_dm_new(struct ibv_context *context, const struct ibv_alloc_dm_attr *attr);
 

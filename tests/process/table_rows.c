@@ -25,8 +25,13 @@ struct ibv_qp *hnsdv_create_qp(struct ibv_context *context, struct ibv_qp_init_a
 			       struct hnsdv_qp_init_attr *hns_attr);
 struct ibv_qp *mlx4dv_create_qp(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
 				struct mlx4dv_qp_init_attr *mlx4_attr);
+struct ibv_pd *manadv_alloc_pd(struct ibv_context *context, uint32_t flags);
 struct ibv_mr *mlx5dv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
 				    uint64_t iova, int fd, int access, int mlx5_access);
+/* In newer headers a macro of this name stands for the other one, in parentheses it does not. */
+struct ibv_flow *(mlx5dv_create_flow)(struct mlx5dv_flow_matcher *matcher,
+				      struct mlx5dv_flow_match_parameters *value, size_t actions,
+				      struct mlx5dv_flow_action_attr attr[]);
 struct ibv_flow *__mlx5dv_create_flow(struct mlx5dv_flow_matcher *matcher,
 				      struct mlx5dv_flow_match_parameters *value, size_t actions,
 				      struct mlx5dv_flow_action_attr attr[], size_t attr_length);
@@ -319,6 +324,8 @@ MAKE(hnsdv_create_qp)
 	return hnsdv_create_qp(f->context, &attr, NULL);
 }
 
+MAKE(manadv_alloc_pd) { return manadv_alloc_pd(f->context, 0); }
+
 /* ---- one unmaker per destroying row ---- */
 
 #define UNMAKE(verb) static int unmake_##verb(void *object)
@@ -412,6 +419,7 @@ const struct row table_rows[] = {
 	ROW(efadv_create_qp_ex, ibv_destroy_qp, QP_COST, "send_wr"),
 	ROW(efadv_create_cq, ibv_destroy_cq, CQ_COST, "cqe"),
 	ROW(hnsdv_create_qp, ibv_destroy_qp, QP_COST, "send_wr"),
+	ROW(manadv_alloc_pd, ibv_dealloc_pd, { { KIND_pd, 1 } }, NULL),
 };
 
 /* Rules below the root table lie in the device and are no flows of the kernel. */
