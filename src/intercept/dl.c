@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "intercept/elf.h"
+#include "intercept/libc.h"
 #include "intercept/prototypes.h"
 
 typedef void *dlsym_function(void *handle, const char *name);
@@ -58,6 +59,12 @@ static const struct {
 #include "intercept/verbs.def"
 };
 
+/* Where the loader knows no versions; musl has no dlvsym, and programs for it do not call one. */
+static void *dl_without_version(void *handle, const char *name, const char *version)
+{
+	return dl_next_dlsym(handle, name);
+}
+
 static void dl_next_find(void)
 {
 	void *own;
@@ -67,6 +74,8 @@ static void dl_next_find(void)
 	stands_back = elf_is_copy();
 	dl_next_dlsym = (dlsym_function *)elf_find_next("dlsym");
 	dl_next_dlvsym = (dlvsym_function *)elf_find_next("dlvsym");
+	if (!dl_next_dlvsym && libc_is_musl())
+		dl_next_dlvsym = dl_without_version;
 	own = elf_find_in("libc.so.6", "dlsym");
 	if (!own)
 		own = elf_find_in("libdl.so.2", "dlsym"); /* before glibc 2.34 */
@@ -78,8 +87,11 @@ static void dl_next_find(void)
 /* Our own questions must not leave an error for the application's dlerror(). */
 static void *dl_ask(void *handle, const char *name)
 {
-	void *found = libc_dlsym(handle, name);
+	void *found;
 
+	if (!libc_dlsym) /* before glibc 2.34, in a program without libdl */
+		return handle == RTLD_NEXT ? elf_find_next(name) : NULL;
+	found = libc_dlsym(handle, name);
 	if (!found)
 		dlerror();
 	return found;
@@ -100,6 +112,8 @@ void *real_helper(const char *soname, const char *name)
 	void *handle = dl_library_handle(soname);
 
 	dl_next_find();
+	if (!handle && libc_is_musl()) /* which knows it by the name of its file, and never unloads */
+		return elf_find_in(soname, name);
 	return handle ? dl_ask(handle, name) : NULL;
 }
 
@@ -155,13 +169,11 @@ bool dl_is_verbs(const void *address)
 	static uintptr_t known[16];
 	uintptr_t *place = &known[(uintptr_t)address / 4 % (sizeof(known) / sizeof(known[0]))];
 	uintptr_t answer = __atomic_load_n(place, __ATOMIC_RELAXED), twice = 2 * (uintptr_t)address;
-	struct link_map *object;
-	Dl_info information;
+	const struct link_map *object;
 
 	if (__builtin_expect((answer & ~(uintptr_t)1) != twice, 0)) {
 		answer = twice |
-			 (dladdr1(address, &information, (void **)&object, RTLD_DL_LINKMAP) &&
-			  object_has_verbs(object));
+			 ((object = elf_find_object(address)) && object_has_verbs(object));
 		__atomic_store_n(place, answer, __ATOMIC_RELAXED);
 	}
 	return answer & 1;

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "intercept/libc.h"
+
 enum { VERSION_HIDDEN = 0x8000 }; /* not the default definition */
 
 struct symbols {
@@ -108,10 +110,46 @@ void *elf_find_in_object(const struct link_map *object, const char *name)
 
 void *elf_find_in(const char *soname, const char *name)
 {
-	for (const struct link_map *object = _r_debug.r_map; object; object = object->l_next)
+	for (const struct link_map *object = libc_objects(); object; object = object->l_next)
 		if (elf_same_name(elf_symbols(object).soname, soname))
 			return elf_find_in_object(object, name);
 	return NULL;
+}
+
+struct elf_search {
+	uintptr_t address;
+	ElfW(Addr) base;
+	const char *name;
+};
+
+static int elf_search_visit(struct dl_phdr_info *object, size_t size, void *argument)
+{
+	struct elf_search *search = argument;
+
+	for (unsigned i = 0; i < object->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+
+		if (segment->p_type != PT_LOAD ||
+		    search->address - object->dlpi_addr - segment->p_vaddr >= segment->p_memsz)
+			continue;
+		search->base = object->dlpi_addr;
+		search->name = object->dlpi_name;
+		return 1;
+	}
+	return 0;
+}
+
+const struct link_map *elf_find_object(const void *address)
+{
+	struct elf_search search = { .address = (uintptr_t)address };
+	const struct link_map *object = libc_objects();
+
+	if (!dl_iterate_phdr(elf_search_visit, &search))
+		return NULL;
+	while (object && (object->l_addr != search.base ||
+			  (search.base == 0 && !elf_same_name(object->l_name, search.name))))
+		object = object->l_next;
+	return object;
 }
 
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
@@ -131,7 +169,7 @@ static void *elf_find_unless_copy(const struct link_map *object, const char *nam
 
 void *elf_find_next(const char *name)
 {
-	const struct link_map *first = _r_debug.r_map, *object = first;
+	const struct link_map *first = libc_objects(), *object = first;
 	void *found = NULL;
 
 	while (object && object->l_ld != _DYNAMIC)
@@ -145,7 +183,7 @@ void *elf_find_next(const char *name)
 
 bool elf_has_copies(void)
 {
-	const struct link_map *object = _r_debug.r_map;
+	const struct link_map *object = libc_objects();
 
 	while (object && !elf_is_other_copy(object))
 		object = object->l_next;
@@ -154,7 +192,7 @@ bool elf_has_copies(void)
 
 bool elf_is_copy(void)
 {
-	const struct link_map *object = _r_debug.r_map;
+	const struct link_map *object = libc_objects();
 
 	while (object && object->l_ld != _DYNAMIC && !elf_is_other_copy(object))
 		object = object->l_next;

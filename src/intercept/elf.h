@@ -20,6 +20,9 @@ void *elf_find_in(const char *soname, const char *name);
 /* The same in that object. */
 void *elf_find_in_object(const struct link_map *object, const char *name);
 
+/* The loaded object with this address in it, or NULL. */
+const struct link_map *elf_find_object(const void *address);
+
 /* The default definition of a function in the first object that was loaded
  * after this library and has one; failing that, in any other object. Other copies of
  * this library are passed over. */

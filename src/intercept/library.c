@@ -14,9 +14,11 @@
 
 #include "base/clock.h"
 #include "base/cycles.h"
+#include "base/problem.h"
 #include "base/signals.h"
 #include "intercept/elf.h"
 #include "intercept/inherited.h"
+#include "intercept/libc.h"
 #include "intercept/notices.h"
 
 #define DEFAULT_LOG_PATH "/tmp/rdma_intercept.log"
@@ -140,7 +142,9 @@ static enum phase library_join(struct library *library)
 		.log = &library->log,
 	};
 	char problem[PROBLEM_SIZE], text[PROBLEM_SIZE + 80];
-	int result = ledger_open(&library->ledger, &options, problem);
+	int result = libc_find_mutex() ?
+			     ledger_open(&library->ledger, &options, problem) :
+			     problem_set(-ENOSYS, problem, "libpthread is not loaded");
 	enum phase phase;
 
 	phase = result == 0 || result == LEDGER_ALONE ? PHASE_ACTIVE :
@@ -171,6 +175,17 @@ static enum phase library_join(struct library *library)
 	return phase;
 }
 
+/* musl has another pthread_mutex_t, and another place for it in the kernel's list of a thread's
+ * robust locks: its programs have a file of their own. */
+static void library_name_file(struct config *config)
+{
+	static const char suffix[] = ".musl";
+	size_t length = strlen(config->shm_name), most = sizeof(config->shm_name) - sizeof(suffix);
+
+	if (libc_is_musl())
+		memcpy(config->shm_name + (length < most ? length : most), suffix, sizeof(suffix));
+}
+
 static enum phase library_begin(struct library *library)
 {
 	struct config *config = &library->config;
@@ -179,6 +194,7 @@ static enum phase library_begin(struct library *library)
 		return PHASE_OFF;
 	inherited_take_over(&library->handles);
 	config_read(config, environment_lookup);
+	library_name_file(config);
 	if (!config->enable && !config->complaints)
 		return PHASE_OFF;
 	library_open_log(library);
@@ -246,7 +262,7 @@ static uint32_t library_start_or_join(struct library *library)
 	uint32_t from = __atomic_load_n(&library->phase, __ATOMIC_ACQUIRE), to;
 	struct attempt attempt = { library, from, from };
 	sigset_t signals;
-	int cancellable;
+	int cancellable = PTHREAD_CANCEL_ENABLE; /* stays so where libpthread is not loaded */
 
 	if (from != PHASE_NEW &&
 	    (from != PHASE_WAITING || (int64_t)clock_now_seconds() < library->joins_again))
