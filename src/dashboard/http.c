@@ -22,7 +22,7 @@
 #include "dashboard/request.h"
 #include "output/memory.h"
 
-enum { LISTENERS = 2, LIVE_BLOCK = 64 << 10 };
+enum { LISTENERS = 2, LIVE_BLOCK = 64 << 10, BODY_BLOCK = 64 << 10 };
 
 /* A connection. The library of HTTP has a limit for silence only, and a client that sends a byte
  * in each of its periods would stay for ever. */
@@ -118,7 +118,7 @@ static ssize_t follower_read(void *closure, uint64_t position, char *data, size_
 	struct follower *follower = closure;
 	ssize_t length = live_read(follower->stream, data, most, follower_wait);
 
-	return length < 0 ? MHD_CONTENT_READER_END_OF_STREAM : length;
+	return length < 0 ? (ssize_t)MHD_CONTENT_READER_END_OF_STREAM : length;
 }
 
 static void follower_free(void *closure)
@@ -156,6 +156,16 @@ static struct MHD_Response *live_response(struct http *http, struct MHD_Connecti
 
 /* ---- requests */
 
+static ssize_t body_read(void *closure, uint64_t position, char *data, size_t most)
+{
+	const struct body *body = closure;
+	size_t left = body->text.length - (size_t)position;
+	size_t length = left < most ? left : most;
+
+	memcpy(data, body->text.data + position, length);
+	return (ssize_t)length;
+}
+
 static void body_give_back(void *body)
 {
 	body_release(body);
@@ -183,9 +193,8 @@ static enum MHD_Result answer_send(struct http *http, struct MHD_Connection *con
 	if (answer->live && !head)
 		response = live_response(http, connection, answer);
 	if (!response && answer->body)
-		response = MHD_create_response_from_buffer_with_free_callback_cls(
-			answer->body->text.length, answer->body->text.data, body_give_back,
-			answer->body);
+		response = MHD_create_response_from_callback(answer->body->text.length, BODY_BLOCK,
+							     body_read, answer->body, body_give_back);
 	else if (!response && file && answer->status == 200)
 		response = MHD_create_response_from_buffer(file->length, (void *)file->data,
 							   MHD_RESPMEM_PERSISTENT);

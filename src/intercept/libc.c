@@ -221,6 +221,29 @@ HIDDEN int fstat(int fd, struct stat *ret_status)
 	return (int)syscall(SYS_fstat, fd, ret_status);
 }
 
+/* Headers before glibc 2.33 call these, with the version of the structure. */
+HIDDEN int __xstat(int version, const char *path, struct stat *ret_status);
+HIDDEN int __lxstat(int version, const char *path, struct stat *ret_status);
+HIDDEN int __fxstat(int version, int fd, struct stat *ret_status);
+
+HIDDEN int __xstat(int version, const char *path, struct stat *ret_status)
+{
+	(void)version;
+	return stat(path, ret_status);
+}
+
+HIDDEN int __lxstat(int version, const char *path, struct stat *ret_status)
+{
+	(void)version;
+	return lstat(path, ret_status);
+}
+
+HIDDEN int __fxstat(int version, int fd, struct stat *ret_status)
+{
+	(void)version;
+	return fstat(fd, ret_status);
+}
+
 #else
 
 bool libc_find_mutex(void)

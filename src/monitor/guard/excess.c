@@ -50,7 +50,7 @@ static void file_copy(struct search *search, const struct guard_holder *holder)
 	process = search->count < FILES ? (int)syscall(SYS_pidfd_open, holder->process, 0) : -1;
 	if (process < 0)
 		return;
-	fd = (int)syscall(SYS_pidfd_getfd, process, holder->fd, 0);
+	fd = (int)syscall(__NR_pidfd_getfd, process, holder->fd, 0);
 	close(process);
 	if (fd < 0)
 		return;

@@ -7,10 +7,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/capability.h>
+#include <linux/mount.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -114,9 +115,10 @@ int probe_file(const char *system, const char *mount_point, const char *name)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0)
 		return fd;
-	context = fsopen(system, FSOPEN_CLOEXEC);
-	if (context >= 0 && !fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
-		mounted = fsmount(context, FSMOUNT_CLOEXEC, 0);
+	/* By number: glibc has had functions of these names since 2.36 only. */
+	context = (int)syscall(__NR_fsopen, system, FSOPEN_CLOEXEC);
+	if (context >= 0 && !syscall(__NR_fsconfig, context, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
+		mounted = (int)syscall(__NR_fsmount, context, FSMOUNT_CLOEXEC, 0);
 	if (mounted >= 0)
 		fd = openat(mounted, name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)

@@ -19,6 +19,7 @@ enum {
 	ATTEMPTS = 5,		/* at one list that changes while it is read */
 	TIMEOUT_SECONDS = 5,	/* the kernel answers at once, or it is stuck */
 	DATAGRAM_BYTES = 65536, /* the kernel's are 32768 at most */
+	ATTR_DRIVER_DETAILS = 97, /* RDMA_NLDEV_ATTR_DRIVER_DETAILS, which headers before 6.1.66 lack */
 };
 
 /* What can be listed. */
@@ -292,7 +293,7 @@ static int netlink_ask(const struct connection *connection, const struct dump *d
 	if (dump->table) {
 		mnl_attr_put_u32(question, RDMA_NLDEV_ATTR_DEV_INDEX, device);
 		/* Queue pairs of a driver's own types, too. */
-		mnl_attr_put_u8(question, RDMA_NLDEV_ATTR_DRIVER_DETAILS, 1);
+		mnl_attr_put_u8(question, ATTR_DRIVER_DETAILS, 1);
 	}
 	if (mnl_socket_sendto(connection->socket, question, question->nlmsg_len) < 0)
 		return -errno;
