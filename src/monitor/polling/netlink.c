@@ -19,7 +19,7 @@ enum {
 	ATTEMPTS = 5,		/* at one list that changes while it is read */
 	TIMEOUT_SECONDS = 5,	/* the kernel answers at once, or it is stuck */
 	DATAGRAM_BYTES = 65536, /* the kernel's are 32768 at most */
-	ATTR_DRIVER_DETAILS = 97, /* RDMA_NLDEV_ATTR_DRIVER_DETAILS, which headers before 6.1.66 lack */
+	ATTR_DRIVER_DETAILS = 97, /* RDMA_NLDEV_ATTR_DRIVER_DETAILS, which older headers lack */
 };
 
 /* What can be listed. */
