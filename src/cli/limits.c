@@ -10,7 +10,7 @@
 #include "cli/origins.h"
 #include "cli/owners.h"
 #include "policy/keys.h"
-#include "policy/pattern.h"
+#include "policy/policy.h"
 #include "view/vocabulary.h"
 
 struct limit {
