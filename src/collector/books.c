@@ -6,9 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* Rows get memory so many at a time. */
-enum { STEP = 64 };
-
 /* The next row of a table that was never taken, with memory behind it. */
 static int books_row_new(struct books *books, uint32_t *high, unsigned most, const void *rows,
 			 size_t size)
@@ -18,9 +15,9 @@ static int books_row_new(struct books *books, uint32_t *high, unsigned most, con
 
 	if (row == most)
 		return -ENOSPC;
-	if (row % STEP == 0)
+	if (row % BOOKS_STEP == 0)
 		result = statefile_reserve(books->fd, books->file, (const char *)rows + row * size,
-					   STEP * size);
+					   BOOKS_STEP * size);
 	if (result < 0)
 		return result;
 	BOOKS_STORE(*high, row + 1);

@@ -42,15 +42,30 @@ static void tenant_unlimited(struct tenant *tenant)
 		limits_clear(tenant->process_limit.device[device]);
 }
 
-static struct lease_signature table_signature(void)
+struct lease_signature books_table_signature(void)
 {
 	return (struct lease_signature){ LEASES_MAGIC, LEASE_VERSION, LEASES_MAX,
 					 kinds_signature() };
 }
 
+int books_table_found(int directory, unsigned tenant, struct lease_signature *ret_signature)
+{
+	char name[BOOKS_TABLE_NAME];
+	ssize_t length;
+	int fd;
+
+	books_table_name(tenant, name);
+	fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	length = read(fd, ret_signature, sizeof(*ret_signature));
+	close(fd);
+	return length == sizeof(*ret_signature) ? 0 : -EILSEQ;
+}
+
 int books_tenant_open(struct books *books, unsigned number)
 {
-	const struct lease_signature wanted = table_signature();
+	const struct lease_signature wanted = books_table_signature();
 	struct tenant *tenant = calloc(1, sizeof(*tenant));
 	char name[BOOKS_TABLE_NAME];
 
@@ -130,7 +145,7 @@ void books_tenant_mark(struct books *books, unsigned tenant, const char *pattern
 
 int books_tenant_make(struct books *books, const char *name, const char *pattern)
 {
-	const struct lease_signature head = table_signature();
+	const struct lease_signature head = books_table_signature();
 	int number = books_tenant_find(books, name), result;
 	char file[BOOKS_TABLE_NAME];
 

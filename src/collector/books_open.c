@@ -12,9 +12,7 @@
 
 #include "collector/readonly.h"
 
-#define BOOKS_FILE "ledger"
-
-static struct book_signature books_signature(void)
+struct book_signature books_signature(void)
 {
 	return (struct book_signature){
 		.magic = BOOKS_MAGIC,
@@ -58,8 +56,13 @@ static int books_file_open(struct books *books, const char *path, char problem[P
 {
 	struct book_signature head = books_signature();
 	char reason[256];
-	int result = books_file_check(books->directory, reason, sizeof(reason));
+	int result = books_former_take(books);
 
+	if (result < 0)
+		return statefile_problem(problem, result, path, BOOKS_FILE,
+					 result == -EILSEQ ? "is damaged; remove the directory to "
+							     "start anew" : NULL);
+	result = books_file_check(books->directory, reason, sizeof(reason));
 	if (result == -ENOENT)
 		result = statefile_make(books->directory, BOOKS_FILE, sizeof(struct book_file),
 					&head, sizeof(head));
@@ -80,16 +83,13 @@ static int books_file_open(struct books *books, const char *path, char problem[P
 }
 
 /* Why a lease table was not opened. */
-static void books_table_describe(const struct books *books, const char *name, char *ret_reason,
+static void books_table_describe(const struct books *books, unsigned tenant, char *ret_reason,
 				 size_t size)
 {
 	struct lease_signature found = { 0 };
-	int fd = openat(books->directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
-	if (fd < 0 || read(fd, &found, sizeof(found)) < 0)
+	if (books_table_found(books->directory, tenant, &found) < 0)
 		found.version = 0;
-	if (fd >= 0)
-		close(fd);
 	snprintf(ret_reason, size,
 		 "has the layout version %u, this collector needs %u with the same kinds; end its "
 		 "clients and remove the directory to start anew",
@@ -109,7 +109,7 @@ static int books_tenants_open(struct books *books, const char *path, char proble
 		books_table_name(i, name);
 		result = books_tenant_open(books, i);
 		if (result == -EILSEQ)
-			books_table_describe(books, name, problem_of_table,
+			books_table_describe(books, i, problem_of_table,
 					     sizeof(problem_of_table));
 		if (result < 0)
 			return statefile_problem(problem, result, path, name,

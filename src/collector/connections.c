@@ -153,16 +153,17 @@ static void connection_await_next(struct connection *connection)
 /* Whether the header, as far as it is there, begins a request that we know. */
 static int header_check(const struct proto_header *header, char problem[PROBLEM_SIZE])
 {
-	const struct proto_message *message;
+	struct proto_bodies bodies = { 0 };
 	int result = proto_check(header, PROTO_REQUEST_MAX, problem);
 
 	if (result < 0)
 		return result;
-	message = proto_message(header->type);
-	if (header->length == sizeof(*header) + message->request)
+	proto_bodies(header->type, header->version, &bodies);
+	if (header->length == sizeof(*header) + bodies.request)
 		return 0;
-	return problem_set(-EPROTO, problem, "%s of %u bytes, not %zu", message->name,
-			   header->length, sizeof(*header) + message->request);
+	return problem_set(-EPROTO, problem, "%s of %u bytes, not %zu",
+			   proto_message(header->type)->name, header->length,
+			   sizeof(*header) + bodies.request);
 }
 
 /* Whether somebody types, or sends HTTP: the bytes so far differ from the first of every message, and
@@ -222,6 +223,8 @@ enum progress connection_receive(struct connection *connection)
 		}
 		if (connection->input < sizeof(*header))
 			continue;
+		/* Who speaks neither our version nor one that we know is told ours. */
+		connection->version = PROTO_VERSION;
 		if (header_check(header, problem) < 0) {
 			if (proto_is_foreign(header))
 				log_seldom(connection->server->log, &connection->server->foreign,
@@ -232,6 +235,7 @@ enum progress connection_receive(struct connection *connection)
 			output_fail(connection, header->type, -EPROTO, problem);
 			return PROGRESS_DONE;
 		}
+		connection->version = header->version;
 		if (connection->input > header->length) {
 			connection->kept = false;
 			output_fail(connection, header->type, -EPROTO, "more than one request");

@@ -96,6 +96,7 @@ static void output_message(struct connection *connection, enum message type, int
 	size_t skip;
 	ssize_t sent;
 
+	header.version = connection->version;
 	descriptors_attach(&message, &control, fds, fd_count);
 	do
 		sent = sendmsg(connection->fd, &message, MSG_NOSIGNAL);
@@ -116,8 +117,11 @@ static void output_message(struct connection *connection, enum message type, int
 void server_reply(const struct request *request, int status, const void *body, const int *fds,
 		  unsigned fd_count)
 {
-	output_message(request->connection, request->message->type, status, body,
-		       request->message->reply, fds, fd_count);
+	struct proto_bodies bodies = { 0 };
+
+	proto_bodies(request->message->type, request->connection->version, &bodies);
+	output_message(request->connection, request->message->type, status, body, bodies.reply,
+		       fds, fd_count);
 }
 
 void output_fail(struct connection *connection, enum message type, int error, const char *text)

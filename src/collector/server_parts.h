@@ -43,6 +43,7 @@ struct connection {
 	bool ready; /* it has something to say: in its line, and not parked */
 	bool held;  /* likewise, until server_resume */
 	uint64_t ticket;
+	uint16_t version; /* of the protocol, in which it asks and is answered */
 	bool broken; /* the client is gone, or has not kept to the rules */
 	size_t input;
 	size_t output, output_sent, output_size;

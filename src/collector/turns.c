@@ -6,6 +6,8 @@
  */
 #include "collector/server_parts.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 
 enum {
@@ -106,6 +108,7 @@ static void request_answer(struct connection *connection)
 {
 	const struct proto_header *header = (const void *)connection->input_buffer;
 	const struct proto_message *message = proto_message(header->type);
+	size_t whole = sizeof(*header) + message->request;
 	struct request request = {
 		.connection = connection,
 		.message = message,
@@ -118,6 +121,8 @@ static void request_answer(struct connection *connection)
 		.ticket = connection->ticket,
 	};
 
+	/* What a former version of the protocol does not say is 0. */
+	memset(connection->input_buffer + header->length, 0, whole - header->length);
 	connection->server->answer(connection->server->closure, &request);
 }
 

@@ -25,8 +25,8 @@ static int grow_request_over_kept(struct ledger_lease *lease,
 
 	if (lease->connection && !fstat(lease->connection, &status) &&
 	    descriptor_is_at(&lease->connection_place, &status))
-		result = proto_ask(lease->socket, lease->connection, MESSAGE_GROW, request,
-				   ret_reply, problem);
+		result = proto_ask(lease->socket, lease->connection, lease->protocol,
+				   MESSAGE_GROW, request, ret_reply, problem);
 	if (result < 0)
 		lease->connection = 0;
 	return result;

@@ -59,6 +59,7 @@ static void join_keep_connection(struct ledger_lease *lease, const struct proto_
 	if (!(welcome->flags & WELCOME_STAYS) || !reply->askable || fstat(kept, &status))
 		return;
 	lease->connection = kept;
+	lease->protocol = reply->version;
 	lease->connection_place = descriptor_place(&status);
 }
 

@@ -118,6 +118,7 @@ struct ledger_lease {
 	uint64_t unanswered_ns; /* when the collector last failed to answer; 0 = it answers */
 	uint64_t logged_ns;	/* when the log was last told of a question without an answer */
 	int connection;	       /* over which it is asked; 0: over new ones */
+	unsigned protocol;     /* its version there */
 	struct ledger_place {
 		uint64_t device, inode;
 	} connection_place, root; /* what the descriptor leads to, and "/" did when we joined */

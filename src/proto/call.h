@@ -37,7 +37,9 @@ struct call {
 	int64_t patience; /* until when a lost connection is made again */
 	char *problem;
 	/* of the present attempt: */
+	unsigned version; /* of the protocol, in which the request is sent */
 	bool lost; /* it failed as it does while a collector is started again */
+	bool older; /* the collector does not speak that version: the next attempt has its own */
 	int connection;
 	int64_t deadline; /* of the message that is under way */
 	unsigned fds;

@@ -75,7 +75,7 @@ static int call_attempt(struct call *call)
 {
 	int result;
 
-	call->lost = false;
+	call->lost = call->older = false;
 	result = connection_make(call);
 	call->deadline = call_reply_deadline(call);
 	if (!result)
@@ -100,6 +100,8 @@ static int call_attempts(struct call *call, unsigned patience_ms)
 		int64_t moment;
 
 		result = call_attempt(call);
+		if (result && call->older)
+			continue; /* once: there are only so many former versions */
 		if (!result || !call->lost)
 			return result;
 		moment = call_clock_ns();
@@ -129,16 +131,18 @@ int proto_socket_path(const char *chosen, char ret_path[PROTO_PATH])
 static int call_check(struct call *call, enum message type, bool rows)
 {
 	call->message = proto_message(type);
+	call->version = call->version ? call->version : PROTO_VERSION;
 	if (call->message && call->message->rows == rows)
 		return 0;
 	return call_fail(call, -EINVAL, "message %d is not answered %s", (int)type,
 			 rows ? _("in rows") : _("by one reply"));
 }
 
-int proto_ask(const char *path, int connection, enum message type, const void *body, void *ret_body,
-	      char problem[PROBLEM_SIZE])
+int proto_ask(const char *path, int connection, unsigned version, enum message type,
+	      const void *body, void *ret_body, char problem[PROBLEM_SIZE])
 {
 	struct call call = { .path = path,
+			     .version = version,
 			     .request = body,
 			     .kept = true,
 			     .connection = connection,
@@ -177,7 +181,9 @@ int proto_call(const char *path, enum message type, const void *body, void *ret_
 	if (!result && call.message->reply)
 		memcpy(ret_body, &call.reply, call.message->reply);
 	if (!result && ret_reply) {
-		*ret_reply = (struct proto_reply){ .status = call.status, .connection = -1 };
+		*ret_reply = (struct proto_reply){ .status = call.status,
+						   .connection = -1,
+						   .version = call.version };
 		for (unsigned i = 0; i < PROTO_FDS; i++)
 			ret_reply->fd[i] = i < call.fds ? call.fd[i] : -1;
 		call.fds = 0;

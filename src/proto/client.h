@@ -37,6 +37,7 @@ struct proto_reply {
 	int fd[PROTO_FDS]; /* -1 if none came; the receiver closes them */
 	int connection;	   /* kept open if asked for, otherwise -1; never 0, 1 or 2 */
 	bool askable;	   /* proto_ask can use it */
+	unsigned version;  /* of the protocol, which the collector speaks */
 };
 
 enum {
@@ -54,7 +55,8 @@ enum {
  * -EMFILE when no descriptor is left for the connection, or for those of the reply, -ENOBUFS when
  * this process can make no socket for another reason (such as a filter of system calls),
  * -EPROTO for an invalid answer or a collector of another version, or the collector's own negative
- * status.
+ * status. A collector of a former version in which the message is known (former.def) is asked
+ * again in that version; what its reply lacks is 0.
  *
  * A collector that is just started again is waited for: until patience_ms have passed,
  * an attempt that found no socket, nobody at it or its queue full, or whose connection
@@ -67,15 +69,15 @@ int proto_call(const char *path, enum message type, const void *body, void *ret_
 	       char problem[PROBLEM_SIZE]);
 
 /*
- * One more request over a connection that was kept: its status, or -errno with a sentence, and
+ * One more request over a connection that was kept, in the version that ret_reply named: its status, or -errno with a sentence, and
  * then the connection must not be used any more. It needs no new descriptor and no path, and
  * only the most common system calls (read, write, rt_sigprocmask), since a program may have
  * forbidden the others to itself. The caller makes sure that the number is still the connection's.
  * -ECONNRESET: nobody is at the other end any more; -ETIMEDOUT after PROTO_REPLY_MS: then the
  * request is withdrawn, and a server that comes to it later does not carry it out.
  */
-int proto_ask(const char *path, int connection, enum message type, const void *body, void *ret_body,
-	      char problem[PROBLEM_SIZE]);
+int proto_ask(const char *path, int connection, unsigned version, enum message type,
+	      const void *body, void *ret_body, char problem[PROBLEM_SIZE]);
 
 /*
  * The same for replies in rows: each is handed to the function until it returns

@@ -55,9 +55,15 @@ int request_send(struct call *call)
 	struct {
 		struct proto_header header;
 		union any_request body;
-	} whole = { .header = proto_header(call->message->type, 0, call->message->request) };
+	} whole;
+	struct proto_bodies bodies;
 	size_t sent = 0;
 
+	if (!proto_bodies(call->message->type, call->version, &bodies))
+		return call_fail(call, -EPROTO, "%s has no form in protocol version %u",
+				 call->message->name, call->version);
+	whole.header = proto_header(call->message->type, 0, bodies.request);
+	whole.header.version = (uint16_t)call->version;
 	if (call->message->request)
 		memcpy(&whole.body, call->request, call->message->request);
 	if (call->kept)
@@ -167,16 +173,26 @@ static int reply_receive_failure(struct call *call, int status, size_t length)
 	return call_fail(call, status, "%.*s", (int)length, text);
 }
 
-static bool reply_fits_request(const struct proto_header *header,
-			       const struct proto_message *request)
+static bool reply_fits_request(const struct proto_header *header, const struct call *call)
 {
 	size_t body = header->length - sizeof(*header);
+	struct proto_bodies bodies;
 
-	if (header->type != request->type || header->status < 0)
+	if (header->type != call->message->type || header->status < 0 ||
+	    header->version != call->version ||
+	    !proto_bodies(header->type, header->version, &bodies))
 		return false;
-	if (!request->rows)
-		return header->status != PROTO_MORE && body == request->reply;
-	return header->status == PROTO_MORE ? body == request->reply : !header->status && !body;
+	if (!call->message->rows)
+		return header->status != PROTO_MORE && body == bodies.reply;
+	return header->status == PROTO_MORE ? body == bodies.reply : !header->status && !body;
+}
+
+/* A collector of a former version has refused the request for its version. Over a kept connection
+ * that cannot be: it was made in the version of the collector. */
+static bool reply_is_of_older(const struct call *call, const struct proto_header *header)
+{
+	return header->status == -EPROTO && header->type == call->message->type && !call->kept &&
+	       header->version < call->version;
 }
 
 /* One message of the reply, into call->status and call->reply. */
@@ -202,13 +218,18 @@ static int reply_receive_message(struct call *call)
 		return call_fail(call, result, "the server at %s sent %s%s", call->path,
 				 problem, proto_is_foreign(&header) ? RESTART : "");
 	body = header.length - sizeof(header);
+	if (reply_is_of_older(call, &header)) {
+		call->older = true;
+		call->version = header.version;
+	}
 	if (header.status < 0 && header.status >= -ERRNO_MOST && body <= PROTO_TEXT)
 		return reply_receive_failure(call, header.status, body);
-	if (!reply_fits_request(&header, call->message))
+	if (!reply_fits_request(&header, call))
 		return call_fail(call, -EPROTO, "%s sent an invalid answer to %s: type %u, status %d, %zu bytes",
 				 call->path, call->message->name, (unsigned)header.type,
 				 (int)header.status, body);
 	call->status = header.status;
+	memset(&call->reply, 0, call->message->reply); /* a former version may say less */
 	return reply_receive_bytes(call, &call->reply, body);
 }
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 
 enum { HOW_ONE, HOW_ROWS };
@@ -26,6 +27,36 @@ const struct proto_message *proto_message(unsigned type)
 	return NULL;
 }
 
+static const struct {
+	unsigned version, type;
+	struct proto_bodies bodies;
+} former_messages[] = {
+#define FORMER(version, name, request, reply) { version, MESSAGE_##name, { request, reply } },
+#include "proto/former.def"
+#undef FORMER
+};
+
+#define FORMER(version, name, request, reply)                                                      \
+	_Static_assert((version) < PROTO_VERSION, "a former version of " #name);
+#include "proto/former.def"
+#undef FORMER
+
+bool proto_bodies(unsigned type, unsigned version, struct proto_bodies *ret_bodies)
+{
+	const struct proto_message *message = proto_message(type);
+
+	if (message && version == PROTO_VERSION) {
+		*ret_bodies = (struct proto_bodies){ message->request, message->reply };
+		return true;
+	}
+	for (unsigned i = 0; i < sizeof(former_messages) / sizeof(former_messages[0]); i++)
+		if (former_messages[i].type == type && former_messages[i].version == version) {
+			*ret_bodies = former_messages[i].bodies;
+			return true;
+		}
+	return false;
+}
+
 struct proto_header proto_header(enum message type, int status, size_t body)
 {
 	return (struct proto_header){
@@ -38,10 +69,18 @@ struct proto_header proto_header(enum message type, int status, size_t body)
 	};
 }
 
+static bool proto_speaks(const struct proto_header *header)
+{
+	struct proto_bodies bodies;
+
+	return header->version == PROTO_VERSION ||
+	       proto_bodies(header->type, header->version, &bodies);
+}
+
 bool proto_is_foreign(const struct proto_header *header)
 {
-	return header->magic == PROTO_MAGIC && (header->version != PROTO_VERSION ||
-						header->kinds != kinds_signature());
+	return header->magic == PROTO_MAGIC &&
+	       (!proto_speaks(header) || header->kinds != kinds_signature());
 }
 
 int proto_check(const struct proto_header *header, size_t most, char problem[PROBLEM_SIZE])
@@ -51,7 +90,7 @@ int proto_check(const struct proto_header *header, size_t most, char problem[PRO
 				   "an invalid message: it begins with 0x%08" PRIx32
 				   " instead of 0x%08x",
 				   header->magic, PROTO_MAGIC);
-	if (header->version != PROTO_VERSION)
+	if (!proto_speaks(header))
 		return problem_set(-EPROTO, problem,
 				   "a message of protocol version %u; this side speaks version %d",
 				   (unsigned)header->version, PROTO_VERSION);

@@ -486,6 +486,13 @@ extern const unsigned proto_messages_count;
 
 const struct proto_message *proto_message(unsigned type);
 
+/* The bodies' sizes of a message in a version of the protocol, the present one or a former one
+ * (former.def); false, and the output untouched, if this side does not speak that. */
+struct proto_bodies {
+	size_t request, reply;
+};
+bool proto_bodies(unsigned type, unsigned version, struct proto_bodies *ret_bodies);
+
 /* A header for a message with that much body. */
 struct proto_header proto_header(enum message type, int status, size_t body);
 
@@ -495,7 +502,8 @@ struct proto_header proto_header(enum message type, int status, size_t body);
  */
 int proto_check(const struct proto_header *header, size_t most, char problem[PROBLEM_SIZE]);
 
-/* Whether the header is of a program of another version, by its protocol or its kinds. */
+/* Whether the header is of a program that this side does not understand, by the version of its
+ * protocol or by its kinds. */
 bool proto_is_foreign(const struct proto_header *header);
 
 /* Ends a received string inside its array. */

@@ -25,7 +25,8 @@
 #include "rdma_intercept/client.h"
 
 enum { WORD_GO, WORD_READY, WORD_MADE, WORD_ERRNO };
-enum { OLD_PROTO = PROTO_VERSION - 1 };
+/* One that no message is understood of any more (proto/former.def). */
+enum { OLD_PROTO = 5 };
 
 #define WAY_OUT "; after an update, restart the collector and the programs that use it"
 
