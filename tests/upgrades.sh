@@ -173,15 +173,23 @@ holder() {
 	holders+=("$name")
 	held[$name]=0
 }
-# make NAME N: tries, and answers how many were made
+# A program that has ended does not answer.
+made_is() {
+	made=$1
+	[[ $made =~ ^[0-9]+$ ]] || {
+		echo "      $made"
+		made=0
+	}
+}
+# make_objects NAME N: tries; $made: how many were made. drop_objects likewise.
 make_objects() {
 	tell "$1" "make $2"
-	made=$(hear "$1")
+	made_is "$(hear "$1")"
 	held[$1]=$((held[$1] + made))
 }
 drop_objects() {
 	tell "$1" "drop $2"
-	made=$(hear "$1")
+	made_is "$(hear "$1")"
 	held[$1]=$((held[$1] - made))
 }
 churn_end() {
