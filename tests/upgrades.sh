@@ -69,7 +69,7 @@ build_earlier() {
 	echo "earlier: $(history log -1 --format='%h of %cs, %s' "$commit")"
 	mkdir -p "$work/old"
 	history archive "$commit" | tar -x -C "$work/old"
-	if ! { cmake -S "$work/old" -B "$old" -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE="-O1 -DNDEBUG" \
+	if ! { cmake -S "$work/old" -B "$old" -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE="-O2 -DNDEBUG" \
 		-DRDMA_INTERCEPT_MONITOR=OFF -DRDMA_INTERCEPT_DASHBOARD=OFF -DRDMA_INTERCEPT_CLIENT=OFF \
 		-DRDMA_INTERCEPT_NCURSES=OFF -DRDMA_INTERCEPT_TESTS=OFF &&
 		cmake --build "$old" -j2; } >"$work/build.log" 2>&1; then

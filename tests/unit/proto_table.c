@@ -85,6 +85,29 @@ static struct proto_header header_of(size_t body)
 	return proto_header(MESSAGE_GROW, PROTO_REFUSED, body);
 }
 
+/* Library and collector understand each other over an update; nothing else does. */
+static void former_versions(void)
+{
+	struct proto_header header = header_of(8);
+	struct proto_bodies bodies = { 0 };
+
+	CHECK(proto_bodies(MESSAGE_GROW, 6, &bodies) && bodies.reply == 64 &&
+	      bodies.request == sizeof(struct proto_grow_request));
+	CHECK(proto_bodies(MESSAGE_GROW, PROTO_VERSION, &bodies) &&
+	      bodies.reply == sizeof(struct proto_grow_reply));
+	CHECK(!proto_bodies(MESSAGE_STATUS, 6, &bodies) && !proto_bodies(MESSAGE_GROW, 5, &bodies));
+	header.version = 6;
+	header_check_gives(header, 0, "");
+	CHECK(!proto_is_foreign(&header));
+	header.kinds ^= 1;
+	header_check_gives(header, -EPROTO, "kinds");
+	CHECK(proto_is_foreign(&header));
+	header = proto_header(MESSAGE_STATUS, 0, 0);
+	header.version = 6;
+	header_check_gives(header, -EPROTO, "version 6; this side speaks version 7");
+	CHECK(proto_is_foreign(&header));
+}
+
 static void headers(void)
 {
 	struct proto_header header = header_of(8);
@@ -153,6 +176,7 @@ static void driver(void)
 	RUN(table);
 	RUN(document);
 	RUN(headers);
+	RUN(former_versions);
 	RUN(paths);
 	RUN(misuse);
 }
