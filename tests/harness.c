@@ -268,8 +268,8 @@ const char *harness_path(const char *file)
 	return path;
 }
 
-/* Sends a signal to every child. Returns whether there is one. */
-static bool children_signal(int number)
+/* Calls visit for every child. Returns whether there is one. */
+static bool children_visit(void (*visit)(pid_t child, int *closure), int *closure)
 {
 	DIR *processes = opendir("/proc");
 	struct dirent *entry;
@@ -291,12 +291,36 @@ static bool children_signal(int number)
 		rest = strrchr(text, ')');
 		if (!rest || sscanf(rest + 1, " %*c %d", &parent) != 1 || parent != getpid())
 			continue;
-		kill(atoi(entry->d_name), number);
+		visit(atoi(entry->d_name), closure);
 		any = true;
 	}
 	if (processes)
 		closedir(processes);
 	return any;
+}
+
+static void child_signal(pid_t child, int *number)
+{
+	kill(child, *number);
+}
+
+static bool children_signal(int number)
+{
+	return children_visit(child_signal, &number);
+}
+
+/* A signal that no test sends, if the child ended by one; it stays to be waited for. */
+static void child_look(pid_t child, int *ret_number)
+{
+	static const int crashes[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS };
+	siginfo_t end = { 0 };
+
+	if (waitid(P_PID, (id_t)child, &end, WEXITED | WNOHANG | WNOWAIT) ||
+	    end.si_pid != child || end.si_code == CLD_EXITED)
+		return;
+	for (unsigned i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
+		if (end.si_status == crashes[i])
+			*ret_number = crashes[i];
 }
 
 /* Ends what still runs: children, and children of these. */
@@ -616,6 +640,7 @@ bool waiting_goes_on(struct waiting *waiting)
 {
 	enum { STILL_SECONDS = 30, PATIENCE_CPU_SECONDS = 300, REPORT_SECONDS = 20 };
 	double now = seconds_now();
+	int crash = 0;
 
 	usleep(waiting->steps < 100 ? 500 : waiting->steps < 500 ? 5000 : 20000);
 	if (waiting->steps++ == 0) {
@@ -630,6 +655,14 @@ bool waiting_goes_on(struct waiting *waiting)
 		printf("%s:%d: still waiting after %d s: %s\n", waiting->file, waiting->line,
 		       REPORT_SECONDS, waiting->for_what);
 		waiting->reported = true;
+	}
+	children_visit(child_look, &crash);
+	if (crash) {
+		printf("%s:%d: a child of the test ended by signal %d (%s): waiting no longer: %s\n",
+		       waiting->file ? waiting->file : "?", waiting->line, crash, strsignal(crash),
+		       waiting->for_what ? waiting->for_what : "?");
+		waiter_name(false);
+		return false;
 	}
 	if (session_still(&waiting->watch, now) < STILL_SECONDS &&
 	    waiting->watch.total < PATIENCE_CPU_SECONDS * (uint64_t)sysconf(_SC_CLK_TCK))

@@ -44,10 +44,10 @@ __attribute__((format(printf, 5, 6))) bool check_one(bool good, const char *file
 __attribute__((noreturn)) void stop_here(void);
 
 /*
- * One step of a wait: sleeps a moment. Returns false when it makes no sense to wait any longer:
- * the session stands still for STILL_SECONDS (session.h), or has used PATIENCE_CPU_SECONDS of
- * processor time since the wait began. Zero-initialise the structure; the named fields are
- * optional.
+ * One step of a wait: sleeps a moment. Returns false when it makes no sense to wait any longer: a
+ * child of this process has crashed, the session stands still for STILL_SECONDS (session.h), or has
+ * used PATIENCE_CPU_SECONDS of processor time since the wait began. Zero-initialise the structure;
+ * the named fields are optional.
  */
 struct waiting {
 	const char *for_what, *file;

@@ -21,8 +21,9 @@ endif()
 set(test_environment
   HARNESS_PRELOAD=${test_preload}
   LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/fakeverbs
-  # Scenarios leave objects behind on purpose; the library itself never calls malloc.
-  ASAN_OPTIONS=detect_leaks=0
+  # Scenarios leave objects behind on purpose; the library itself never calls malloc. A process with
+  # an error ends by a signal, so that who waits for it sees a crash and not an end.
+  ASAN_OPTIONS=detect_leaks=0:abort_on_error=1
   # Tests compare English messages, whatever the language of their user.
   LC_ALL=C.UTF-8 LANGUAGE=
   BUILD_DIRECTORY=${CMAKE_BINARY_DIR}
