@@ -212,6 +212,25 @@ static bool ways_match(struct guard_loader *loader, const struct probe_options *
 	return true;
 }
 
+/* All ways in one go, which costs the kernel and us little more than one. If that fails, each is
+ * tried alone, and says why. */
+static bool ways_attach_together(struct guard_loader *loader, const struct probe_options *options,
+				 __u32 wanted)
+{
+	const __u32 every = GUARD_IOCTL | GUARD_COMPAT | GUARD_WRITE;
+	struct guard_head *head = loader->head;
+	char problem[PROBLEM_SIZE];
+
+	if (head->ways || loader->tried || (wanted & every) != every)
+		return false;
+	if (guard_attach(loader, options, every, problem) < 0) {
+		guard_detach(loader, every);
+		return false;
+	}
+	head->ways |= every;
+	return true;
+}
+
 /* What is in force is only given up by --unload, but write() as soon as nobody wants it. */
 bool guard_loader_tend(struct guard_loader *loader, const struct probe_options *options)
 {
@@ -222,7 +241,8 @@ bool guard_loader_tend(struct guard_loader *loader, const struct probe_options *
 	__atomic_store_n(&head->tended_ns, clock_boot_ns(), __ATOMIC_RELAXED);
 	if (loader->patience && --loader->patience == 0)
 		loader->tried = 0;
-	changed = ways_match(loader, options, GUARD_IOCTL | GUARD_COMPAT, wanted || head->ways);
+	changed = ways_attach_together(loader, options, wanted);
+	changed |= ways_match(loader, options, GUARD_IOCTL | GUARD_COMPAT, wanted || head->ways);
 	if (head->ways)
 		changed |= ways_match(loader, options, GUARD_WRITE, wanted & GUARD_WRITE);
 	if ((wanted & ~head->ways) == 0)
