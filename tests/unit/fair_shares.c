@@ -21,7 +21,7 @@ struct row {
 
 static void expect_rows(const char *name, const struct row *rows, unsigned count, uint64_t capacity)
 {
-	struct fair_tenant tenants[8];
+	struct fair_tenant tenants[8] = { 0 };
 	struct fair_share shares[8];
 
 	for (unsigned i = 0; i < count; i++)
