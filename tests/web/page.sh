@@ -65,7 +65,8 @@ numbers_agree() {
 		}
 	done
 	reads '[data-tenant=ours] [data-kind=qp] .numbers' "4 / $(jq .tenant.kinds.qp.limit "$work/show")" &&
-		reads '[data-tenant=ours] [data-column=refused]' "$(jq '[.tenant.kinds[].refused] | add' "$work/show")"
+		reads '[data-tenant=ours] [data-column=refused]' "$(jq '[.tenant.kinds[].refused] | add' "$work/show")" &&
+		reads '[data-tenant=ours] [data-column=tolerated]' "$(jq '[.tenant.kinds[].tolerated] | add' "$work/show")"
 }
 numbers() {
 	visit '#/overview'
@@ -78,6 +79,11 @@ numbers() {
 	worker_start one RDMA_INTERCEPT_QUIET=1
 	ask one qp refused
 	check "a new process arrives by itself" eventually numbers_agree
+	"$command" limit set tenant ours mode=warn
+	check "one more is tolerated" ask one qp ok
+	check "and counted beside the refusals" eventually reads '[data-tenant=ours] [data-column=tolerated]' 1
+	check "as by the command" eventually numbers_agree
+	"$command" limit reset
 	worker_end one quit
 	check "its end, too" eventually numbers_agree
 	visit '#/tenant/ours'

@@ -113,7 +113,7 @@ function Host() {
 }
 
 const highest = (tenant) => Math.max(0, ...Object.values(tenant.kinds).map(fill));
-const refused_of = (tenant) => Object.values(tenant.kinds).reduce((sum, share) => sum + share.refused, 0);
+const sum_of = (tenant, field) => Object.values(tenant.kinds).reduce((sum, share) => sum + share[field], 0);
 
 function sorted(tenants, order, refusals) {
 	const weight = (tenant) =>
@@ -128,7 +128,8 @@ function sorted(tenants, order, refusals) {
 }
 
 function TenantRow({ tenant, kinds, recent }) {
-	const refused = refused_of(tenant);
+	const refused = sum_of(tenant, "refused");
+	const tolerated = sum_of(tenant, "tolerated");
 	return (
 		<tr data-tenant={tenant.name}>
 			<th scope="row">
@@ -142,6 +143,9 @@ function TenantRow({ tenant, kinds, recent }) {
 			</td>
 			<td class={`number ${recent ? "hot" : ""}`} data-label={t("refused")} data-column="refused">
 				{refused || <span class="dim">0</span>}
+			</td>
+			<td class="number" data-label={t("tolerated")} data-column="tolerated">
+				{tolerated || <span class="dim">0</span>}
 			</td>
 			{kinds.map((kind) => (
 				<td key={kind} class={`number ${matters(tenant.kinds[kind]) ? "" : "idle"}`} data-label={kind} data-kind={kind}>
@@ -192,6 +196,9 @@ function Tenants({ tenants, refusals }) {
 							<th scope="col" class="number">
 								{t("refused")}
 							</th>
+							<th scope="col" class="number" title={t("tolerated_help")}>
+								{t("tolerated")}
+							</th>
 							{kinds.map((kind) => (
 								<th key={kind} scope="col" class="number" title={live.meanings?.[kind]}>
 									{kind}
@@ -201,7 +208,7 @@ function Tenants({ tenants, refusals }) {
 					</thead>
 					<tbody>
 						{shown.map((tenant) => (
-							<TenantRow key={tenant.name} tenant={tenant} kinds={kinds} recent={refusals.has(tenant.name) && refused_of(tenant) > 0} />
+							<TenantRow key={tenant.name} tenant={tenant} kinds={kinds} recent={refusals.has(tenant.name) && sum_of(tenant, "refused") > 0} />
 						))}
 					</tbody>
 				</table>

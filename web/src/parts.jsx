@@ -83,7 +83,7 @@ export function Usage({ kind, share, owner }) {
 	);
 }
 
-export const matters = (share) => share && (share.used > 0 || share.limit !== null || share.kernel > 0 || share.refused > 0);
+export const matters = (share) => share && (share.used > 0 || share.limit !== null || share.kernel > 0 || share.refused > 0 || share.tolerated > 0);
 // Kinds that any of the owners has something of: first those with a limit, each in the order of the
 // command.
 export function kinds_of(owners) {

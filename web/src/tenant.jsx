@@ -9,9 +9,11 @@ import { t, t_has } from "./texts.js";
 const Number_ = ({ kind, value, none = "–" }) =>
 	value === null || value === undefined || value === 0 ? <span class="dim">{value === 0 ? "0" : none}</span> : amount(kind, value);
 
+const COUNTS = ["refused", "tolerated"]; // of requests, not amounts
+
 function Resources({ tenant }) {
 	const kinds = kinds_of([tenant]);
-	const columns = ["peak", "leased", "kernel", "configured", "guarantee", "process_limit", "refused"];
+	const columns = ["peak", "leased", "kernel", "configured", "guarantee", "process_limit", ...COUNTS];
 	if (!kinds.length) return <p class="dim">{t("nothing_used")}</p>;
 	return (
 		<div class="scroll" role="group" aria-labelledby="resources" tabIndex={0}>
@@ -43,7 +45,7 @@ function Resources({ tenant }) {
 								</td>
 								{columns.map((column) => (
 									<td key={column} class={`number ${column === "refused" && share.refused ? "hot" : ""} ${share[column] ? "" : "idle"}`} data-label={t(column)}>
-										{column === "refused" ? share.refused || <span class="dim">0</span> : <Number_ kind={kind} value={share[column]} />}
+										{COUNTS.includes(column) ? share[column] || <span class="dim">0</span> : <Number_ kind={kind} value={share[column]} />}
 									</td>
 								))}
 								<td data-label={t("reason")} class={share.limit === null ? "idle" : ""}>{share.limit === null ? <span class="dim">{t("no_limit")}</span> : t(`reason_${share.reason}`)}</td>

@@ -51,6 +51,8 @@ const texts = {
 	tenant: ["Tenant", "租户"],
 	mode: ["Mode", "模式"],
 	refused: ["Refused", "拒绝"],
+	tolerated: ["Would refuse", "本应拒绝"],
+	tolerated_help: ["In mode warn or audit: requests above a limit, which were allowed", "模式为 warn 或 audit 时：超过限制但被放行的请求"],
 	state: ["State", "状态"],
 	filter: ["Filter", "筛选"],
 	sort: ["Sort by", "排序"],
