@@ -100,8 +100,8 @@ static void policy_check_tenant_without_match(const struct policy *policy, const
 		policy_report_add(policy->report, POLICY_CHECK_tenant_without_match, mark.file,
 				  mark.line,
 				  "tenant '%s' has no match line: no process belongs to it: expected a "
-				  "line such as match = uid=1000",
-				  tenant->name);
+				  "line such as match = %s",
+				  tenant->name, policy_pattern_example(tenant->name));
 	}
 }
 

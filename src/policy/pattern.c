@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/translation.h"
 #include "policy/keys.h"
 
 enum {
@@ -25,6 +26,7 @@ enum {
 struct placeholder {
 	char letter;
 	int condition; /* that a match line must have, so that there is a value; -1: none */
+	const char *example; /* a match line that gives it a value */
 	const char *(*value)(const struct policy_facts *facts, char ret_number[16]);
 };
 
@@ -45,9 +47,9 @@ static const char *value_container(const struct policy_facts *facts, char ret_nu
 }
 
 static const struct placeholder placeholders[] = {
-	{ 'u', -1, value_user },
-	{ 'j', POLICY_CONDITION_NUMBER_job, value_job },
-	{ 'c', POLICY_CONDITION_NUMBER_container, value_container },
+	{ 'u', -1, "uid=1000-1999", value_user },
+	{ 'j', POLICY_CONDITION_NUMBER_job, "job=*", value_job },
+	{ 'c', POLICY_CONDITION_NUMBER_container, "container=*", value_container },
 };
 
 enum { PLACEHOLDERS = sizeof(placeholders) / sizeof(placeholders[0]) };
@@ -85,22 +87,41 @@ static unsigned placeholders_count(const char *name)
 	return count;
 }
 
-bool policy_pattern_is_valid(const char *name)
+const char *policy_pattern_mistake(const char *name)
 {
+	static const char too_long[] =
+		/* xgettext:no-c-format */
+		N_("too long: expected at most two of %u, %j and %c, and besides them at most 39 "
+		   "characters with one, 15 with two");
 	unsigned count = placeholders_count(name);
 	char fixed[NAME_SIZE];
 	size_t used = 0;
 
-	if (strlen(name) >= NAME_SIZE || name[0] == '%')
-		return false;
+	_Static_assert(NAME_SIZE - 1 - VALUE_ROOM == 39 && NAME_SIZE - 1 - 2 * VALUE_ROOM == 15,
+		       "as the sentence says");
+	if (strlen(name) >= NAME_SIZE)
+		return too_long;
 	for (const char *at = name; *at; at++) {
 		if (*at != '%')
 			fixed[used++] = *at;
 		else if (!placeholder_find(*++at))
-			return false;
+			/* xgettext:no-c-format */
+			return N_("unknown placeholder: expected %u (user), %j (job) or %c "
+				  "(container) after the beginning of the name, such as job-%j");
 	}
 	fixed[used] = '\0';
-	return policy_name_is_valid(fixed) && used + count * VALUE_ROOM < NAME_SIZE;
+	if (name[0] == '%' || !policy_name_is_valid(fixed))
+		/* xgettext:no-c-format */
+		return N_("expected a name that begins with a character of a name and contains %u, "
+			  "%j or %c, such as job-%j");
+	return used + count * VALUE_ROOM < NAME_SIZE ? NULL : too_long;
+}
+
+const char *policy_pattern_example(const char *name)
+{
+	const struct placeholder *placeholder = placeholder_next(name, &name);
+
+	return placeholder ? placeholder->example : "uid=1000";
 }
 
 bool policy_pattern_fits(const char *pattern, const char *name)

@@ -10,11 +10,12 @@
 #include "policy/policy.h"
 #include "policy/problem.h"
 
-#define POLICY_PATTERN_EXPECTED                                                                    \
-	"a name that begins with a character of a name and contains %u, %j or %c, such as job-%j"
+/* What is wrong with a name that has a '%', and what is expected, to be translated; NULL: it is the
+ * name of a pattern. */
+const char *policy_pattern_mistake(const char *name);
 
-/* Whether a name that has a '%' is the name of a pattern. */
-bool policy_pattern_is_valid(const char *name);
+/* A match line, without "match = ", that such a pattern can have. */
+const char *policy_pattern_example(const char *name);
 
 /* Whether the pattern may make a tenant of that name; false if the first is no pattern. */
 bool policy_pattern_fits(const char *pattern, const char *name);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/translation.h"
 #include "policy/conditions.h"
 #include "policy/keys.h"
 #include "policy/origins.h"
@@ -248,10 +249,9 @@ static int tenant_read(struct reader *reader, const char *name)
 	if (!*name)
 		return policy_fail(&reader->source, -EINVAL,
 				   "[tenant]: missing name: expected [tenant NAME]");
-	if (policy_name_is_pattern(name) && !policy_pattern_is_valid(name))
-		return policy_fail(&reader->source, -EINVAL,
-				   POLICY_WORD ": invalid pattern: expected %s", name,
-				   POLICY_PATTERN_EXPECTED);
+	if (policy_name_is_pattern(name) && policy_pattern_mistake(name))
+		return policy_fail(&reader->source, -EINVAL, POLICY_WORD ": invalid pattern: %s",
+				   name, _(policy_pattern_mistake(name)));
 	if (!policy_name_is_pattern(name) && !policy_name_is_valid(name))
 		return policy_fail(&reader->source, -EINVAL,
 				   POLICY_WORD

@@ -136,7 +136,7 @@ static const char *section_cut(const char *text, key_test *is_key, char tenant[N
 			if (!is_key(section, dot))
 				continue;
 			snprintf(tenant, NAME_SIZE, "%.*s", (int)(dot - 1 - key), key);
-			return policy_name_is_valid(tenant) || policy_pattern_is_valid(tenant) ?
+			return policy_name_is_valid(tenant) || !policy_pattern_mistake(tenant) ?
 				       dot :
 				       NULL;
 		}

@@ -102,6 +102,8 @@ static const struct trial trials[] = {
 	     "[host]\n[tenant a]\nqp = 1\nmatch = uid=1\n[tenant default]\nqp = 1\n"),
 	LINE("tenant_without_match", 3, "tenant 'b'", "[tenant a]\nmatch = uid=x\n[tenant b]\n",
 	     "[tenant a]\nmatch = uid=x\n"),
+	LINE("tenant_without_match", 1, "expected a line such as match = job=*", "[tenant j-%j]\n",
+	     "[tenant j-%j]\nmatch = job=*\n"),
 	LINE("shadowed_match", 4, "policy.conf:2 gives all these processes to tenant 'a'",
 	     A_AND_B("uid=1-9", "uid=5"), A_AND_B("uid=5", "uid=1-9")),
 	LINE("shadowed_match", 4, "no effect", A_AND_B("uid=7-9,1-3,4-6", "uid=2-8 gid=3"),

@@ -230,10 +230,12 @@ static void patterns(void)
 		const char *words;
 	} bad[] = {
 		{ "[tenant %j]\n", 1, "'%j': invalid pattern: expected a name that begins" },
-		{ "[tenant job-%]\n", 1, "invalid pattern" },
-		{ "[tenant job-%x]\n", 1, "invalid pattern" },
-		{ "[tenant job/%j]\n", 1, "invalid pattern" },
-		{ "[tenant j%j%c%u]\n", 1, "invalid pattern" },
+		{ "[tenant job-%]\n", 1, "'job-%': invalid pattern: unknown placeholder: expected %u" },
+		{ "[tenant job-%x]\n", 1, "invalid pattern: unknown placeholder: expected %u" },
+		{ "[tenant job/%j]\n", 1, "invalid pattern: expected a name that begins" },
+		{ "[tenant j%j%c%u]\n", 1, "invalid pattern: too long: expected at most two of" },
+		{ "[tenant a-name-of-forty-characters-is-one-too-lo%j]\n", 1,
+		  "invalid pattern: too long: expected at most two of" },
 		{ "[tenant job-%j]\nmatch = uid=1\n", 2, "match: missing condition job=" },
 		{ "[tenant b-%c]\nmatch = job=*\n", 2, "match: missing condition container=" },
 		{ "[tenant u-%u]\nguard = on\n", 2, "guard: not possible in the pattern" },
