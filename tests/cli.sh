@@ -205,6 +205,8 @@ guarded() {
 . "$here/cli_collector.sh"
 # shellcheck source=tests/cli_overrides.sh
 . "$here/cli_overrides.sh"
+# shellcheck source=tests/cli_names.sh
+. "$here/cli_names.sh"
 
 # Every field of every document that the other cases saw; alone it has nothing to compare.
 json_reference() {
@@ -260,7 +262,7 @@ if [ -x "$collector" ]; then
 	cases+=" status_and_show matches explain_as patterns ports explain_and_run changes reloading processes follow_events
 		overrides
 		choose_events
-		users_named
+		users_named names_that_hang
 		what_the_kernel_has what_the_kernel_refuses bad_names_and_terminals other_users"
 else
 	echo "skipped: $collector is missing, and so are the cases that need it" >&2

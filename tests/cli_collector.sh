@@ -50,17 +50,17 @@ status_and_show() {
 		check "$arguments" exits 0 "${words[@]}"
 		check "$arguments as JSON" answers "${words[@]}"
 	done
-	check "show: no such tenant" complains 1 "no tenant 'x'" show tenant x
+	check "show: no such tenant" complains 1 "the collector has no tenant 'x': 'rdma_intercept show tenant' lists them" show tenant x
 	check "show: no such process" complains 1 "no process '1'" show process 1
 	check "advise: what is missing" exits 0 advise
 	check "advise: its rule and command" grep -A1 '^\[no_monitor\]' "$work/out"
 	check "advise: of a tenant" exits 0 advise ours
 	check "advise: nothing to say" says out 'no advice'
-	check "advise: no such tenant" complains 1 "no tenant 'x'" advise x
+	check "advise: no such tenant" complains 1 "the collector has no tenant 'x': 'rdma_intercept show tenants' lists them" advise x
 	check "show: no such device" complains 1 "no device 'x'" show device x
 	check "limit: no such tenant" complains 1 'tenant x' limit get tenant x
 	check "explain: no such process" complains 1 '4000000' explain 4000000
-	check "explain: no such event" complains 1 "1-1" explain 1-1
+	check "explain: no such event" complains 1 "no event 1-1 is in memory: 'rdma_intercept events' lists the latest" explain 1-1
 	check "doctor: the collector" exits 0 doctor
 	check "doctor: found" grep -qE "^OK +collector +pid $collector_pid" "$work/out"
 	check "doctor: one language" grep -qE '^OK +protocol' "$work/out"
@@ -326,39 +326,6 @@ processes() {
 	worker_end one quit
 }
 
-# Names of users stand beside their numbers, and a source of names that hangs holds nobody up.
-users_named() {
-	local slow=$build/tests/libslow_host.so
-
-	collector_begin
-	worker_start named
-	check "a QP" ask named qp ok
-	pid=${pid_named:?}
-	check "show process: the name of the user" exits 0 show process
-	check "show process: beside its number" grep -qE "^ *$pid +test_shm_versio +$(id -u) +$(id -un) +ours " "$work/out"
-	check "explain: the name of the user" exits 0 explain "$pid"
-	check "explain: in a line" grep -qE "^user +$(id -un)\$" "$work/out"
-	for arguments in 'show process' "show process $pid" "show device $device" "explain $pid" 'top --once'; do
-		read -ra words <<<"$arguments"
-		check "$arguments as JSON" answers "${words[@]}"
-		check "$arguments: the user" test "$(jq -r '[.. | .user? | strings] | unique[]' "$work/out")" = "$(id -un)"
-	done
-	if [ -e "$slow" ]; then
-		mkdir "$work/slow"
-		try env LD_PRELOAD="$slow" SLOW_HOST="$work/slow" "$command" show process
-		check "another source of names" grep -qE " $(id -u) +slow-user " "$work/out"
-		touch "$work/slow/getpwuid"
-		try env LD_PRELOAD="$slow" SLOW_HOST="$work/slow" "$command" show process
-		check "one that hangs was asked" test -e "$work/slow/asked"
-		check "one that hangs: the command ends" test "$status" -eq 0
-		check "one that hangs: the number" grep -qE "^ *$pid +test_shm_versio +$(id -u) +ours " "$work/out"
-		check "one that hangs: no process is left" eventually not pgrep -f "$command show process"
-	else
-		skip_part "$slow is missing: a sanitizer's build"
-	fi
-	worker_end named quit
-}
-
 # Without a collector, what processes count in their shared file is shown.
 embedded_file() {
 	fresh
@@ -555,7 +522,7 @@ what_the_kernel_has() {
 	check "a monitor that lost something" counts lost
 	check "status: as well" eventually watched 'fentry, 7 objects lost'
 	check "doctor: that is bad" exits 1 doctor
-	check "doctor: and why" grep -qE '^FAIL +monitor +watching by fentry, and 7 objects found no room' "$work/out"
+	check "doctor: and why" grep -qE '^FAIL +monitor +watching by fentry; tables were full, and 7 objects are not counted' "$work/out"
 	rm -r "$monitor"
 	check "no monitor any more" eventually watched "none; $monitor: no rdma_monitor is loaded"
 	check "show process: no column then" exits 0 show process "$pid"

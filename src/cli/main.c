@@ -13,8 +13,9 @@
 #include <unistd.h>
 
 #include "base/translation.h"
-#include "cli/cli.h"
 #include "base/nearest.h"
+#include "cli/cli.h"
+#include "cli/names.h"
 #include "output/form.h"
 #include "output/page.h"
 
@@ -446,6 +447,7 @@ int main(int argc, char **argv)
 	int result;
 
 	translation_open();
+	policy_accounts_by(name_ask, NULL);
 	result = serve(&cli, argc, argv);
 	for (int i = 0; i < OPTIONS; i++)
 		free(given_of(&cli, &option_rows[i])->value);
