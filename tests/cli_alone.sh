@@ -30,12 +30,12 @@ status takes no option --follow|status -f
 events takes no option --limit|events --limit qp=1
 unexpected argument 'more'|status more
 --color: invalid value 'blue': expected one of: auto, always, never|--color=blue status
-not a process ID|show process self
-not a process ID|explain 0
-not a process ID|explain 99999999999
-neither PID nor PID-NUMBER|explain 1-
-neither PID nor PID-NUMBER|explain 1-0
-'-5' is neither PID nor PID-NUMBER|explain -- -5
+invalid process ID 'self': expected a number from 1 to|show process self
+invalid process ID '0'|explain 0
+invalid process ID '99999999999'|explain 99999999999
+invalid argument '1-': expected PID or PID-NUMBER|explain 1-
+invalid argument '1-0': expected PID or PID-NUMBER|explain 1-0
+invalid argument '-5': expected PID or PID-NUMBER|explain -- -5
 expected PID, or --as CONDITIONS|explain 5 --as uid=5
 unknown option '--repalce': did you mean '--replace'?|reload --repalce
 unknown option '--force': rdma_intercept --help lists them|reload --force
@@ -51,16 +51,16 @@ unexpected argument 'more'|guard status a more
 host, default or tenant NAME|limit set
 host, default or tenant NAME|limit set everything qp=1
 host, default or tenant NAME|limit get tenant
-not KEY=VALUE|limit set host qp
-not KEY=VALUE|limit set host =1
-not KEY=VALUE|limit set host qp=
-cannot be the name of a tenant|tenant remove aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
-cannot be the name of a tenant|guard on aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+invalid argument 'qp': expected KEY=VALUE|limit set host qp
+invalid argument '=1': expected KEY=VALUE|limit set host =1
+invalid argument 'qp=': expected KEY=VALUE|limit set host qp=
+expected 1 to 63 of the characters|tenant remove aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+expected 1 to 63 of the characters|guard on aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 END
-	check "an empty name of a tenant" complains 2 "cannot be the name" tenant add ''
-	check "a name of two lines" complains 2 'cannot be the name' tenant add $'a\nmode = audit'
-	check "a value of two lines" complains 2 'is not one line' limit set host $'qp=1\nmr=2'
-	check "more than a message takes" complains 2 'too much at once' \
+	check "an empty name of a tenant" complains 2 "invalid name of a tenant '': expected 1 to 63" tenant add ''
+	check "a name of two lines" complains 2 "invalid name of a tenant" tenant add $'a\nmode = audit'
+	check "a value of two lines" complains 2 "qp: invalid value '1\x0amr=2': expected one line" limit set host $'qp=1\nmr=2'
+	check "more than a message takes" complains 2 "the change is too long at 'qp': expected at most" \
 		limit set host "qp=$(printf '%01100d' 1)"
 	check "a path that no socket can have" complains 2 'less than 108' -s "$(printf '%0200d' 1)" status
 	check "a mistake before -j is told as JSON, too" exits 2 --nonsense status -j
@@ -235,7 +235,7 @@ doctor_host() {
 	check "libc: another one" found WARN libc 'ld-musl-x86_64.so.1 for programs that use musl'
 	check "preload: nothing" found WARN preload 'neither LD_PRELOAD nor /etc/ld.so.preload'
 	echo "/lib/libother.so $(realpath "$library")" >"$host/etc/ld.so.preload"
-	check "preload: the library" found OK preload '/etc/ld.so.preload has the library'
+	check "preload: the library" found OK preload '/etc/ld.so.preload loads the library'
 	echo "$work/none/librdma_intercept.so" >"$host/etc/ld.so.preload"
 	check "preload: a library that is missing" found FAIL preload "sed -i '/librdma_intercept/d' /etc/ld.so.preload"
 	check "btf: none" found WARN btf 'CONFIG_DEBUG_INFO_BTF=y'

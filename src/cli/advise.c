@@ -60,7 +60,7 @@ int command_advise(const struct cli *cli)
 	if (result < 0)
 		return collector_fail(cli, path, result, problem);
 	if (tenant && !tenant_is_known(&observation, tenant)) {
-		result = cli_fail(cli, CLI_WRONG, "the collector knows no tenant '%s'", tenant);
+		result = collector_has_no_tenant(cli, tenant);
 	} else {
 		advice_collect(&observation, tenant, ADVICE_MOST, &advice);
 		cli_page_begin(&page, cli);

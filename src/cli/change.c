@@ -11,6 +11,7 @@
 #include "output/form.h"
 #include "output/memory.h"
 #include "output/page.h"
+#include "policy/keys.h"
 #include "policy/policy.h"
 
 #define OWNERS "host, default or tenant NAME"
@@ -25,7 +26,9 @@ static bool one_line(const char *text)
 int change_tenant(const struct cli *cli, const char *name, struct proto_change *ret_change)
 {
 	if (!*name || strlen(name) >= NAME_SIZE || !one_line(name))
-		return cli_fail(cli, CLI_USAGE, "'%s' cannot be the name of a tenant", name);
+		return cli_fail(cli, CLI_USAGE,
+				"invalid name of a tenant '%s': expected " POLICY_NAME_EXPECTED,
+				name);
 	*ret_change = (struct proto_change){ .section = "tenant " };
 	strcat(ret_change->section, name);
 	return CLI_OK;
@@ -61,11 +64,14 @@ int change_line(const struct cli *cli, struct proto_change *change, const char *
 	int length;
 
 	if (!one_line(key) || !one_line(value))
-		return cli_fail(cli, CLI_USAGE, "'%s = %s' is not one line", key, value);
+		return cli_fail(cli, CLI_USAGE, "%s: invalid value '%s': expected one line", key, value);
 	length =
 		snprintf(change->text + used, sizeof(change->text) - used, "%s = %s\n", key, value);
 	if ((size_t)length >= sizeof(change->text) - used)
-		return cli_fail(cli, CLI_USAGE, "that is too much at once: at '%s'", key);
+		return cli_fail(cli, CLI_USAGE,
+				"the change is too long at '%s': expected at most %zu bytes in one "
+				"command",
+				key, sizeof(change->text) - 1);
 	return CLI_OK;
 }
 
@@ -85,7 +91,7 @@ int change_assignment(const struct cli *cli, struct proto_change *change, const 
 	char key[PROTO_TEXT];
 
 	if (!equals || equals == word || !equals[1])
-		return cli_fail(cli, CLI_USAGE, "'%s' is not KEY=VALUE", word);
+		return cli_fail(cli, CLI_USAGE, "invalid argument '%s': expected KEY=VALUE", word);
 	snprintf(key, sizeof(key), "%.*s", (int)(equals - word), word);
 	if (change_has_key(change, key) && strcmp(key, "match"))
 		return cli_fail(cli, CLI_USAGE, "%s: '%s' is given twice: expected each key once",

@@ -83,7 +83,8 @@ int cli_pid(const struct cli *cli, const char *text, size_t length, int32_t *ret
 	uint64_t pid;
 
 	if (size_parse(text, length, 1, false, &pid) < 0 || pid < 1 || pid > INT32_MAX)
-		return cli_fail(cli, CLI_USAGE, "'%.*s' is not a process ID", (int)length, text);
+		return cli_fail(cli, CLI_USAGE, "invalid process ID '%.*s': expected a number from 1 to %d",
+				(int)length, text, INT32_MAX);
 	*ret_pid = (int32_t)pid;
 	return CLI_OK;
 }

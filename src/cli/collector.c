@@ -47,6 +47,13 @@ bool collector_may_come(int error)
 	       error == -ETIMEDOUT;
 }
 
+int collector_has_no_tenant(const struct cli *cli, const char *tenant)
+{
+	return cli_fail(cli, CLI_WRONG,
+			"the collector has no tenant '%s': '" CLI_NAME " show tenants' lists them",
+			tenant);
+}
+
 int collector_fail(const struct cli *cli, const char *path, int error, const char *problem)
 {
 	struct proto_status status;

@@ -26,6 +26,9 @@ int collector_fail(const struct cli *cli, const char *path, int error, const cha
  * the command. */
 int collector_fail_change(const struct cli *cli, const char *path, int error, const char *problem);
 
+/* Fails since there is no such tenant, and says where all of them are listed. */
+int collector_has_no_tenant(const struct cli *cli, const char *tenant);
+
 /* Whether a failure (-errno) is one that ends when a collector is started. */
 bool collector_may_come(int error);
 

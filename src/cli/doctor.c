@@ -85,11 +85,11 @@ void check_library(const struct facts *facts, struct finding *finding)
 	char path[PATH_MAX], problem[PROBLEM_SIZE];
 
 	if (library_find(path, problem) < 0) {
-		finding_set(finding, &broken, "no program can be guarded without it", "%s", problem);
+		finding_set(finding, &broken, "without it, no limit of the library holds", "%s", problem);
 		return;
 	}
 	if (library_load_try(path, problem) < 0)
-		finding_set(finding, &broken, "install the one that was built for this system", "%s",
+		finding_set(finding, &broken, "install the library that was built for this system", "%s",
 		     problem);
 	else
 		finding_set(finding, &fine, NULL, "%s can be loaded", path);
@@ -97,7 +97,7 @@ void check_library(const struct facts *facts, struct finding *finding)
 
 /* ---- the collector */
 
-static bool nobody_there(const struct facts *facts)
+static bool facts_lack_collector(const struct facts *facts)
 {
 	return facts->answer == -ENOENT || facts->answer == -ECONNREFUSED;
 }
@@ -107,13 +107,13 @@ void check_collector(const struct facts *facts, struct finding *finding)
 	if (!facts->answer)
 		finding_set(finding, &fine, NULL, "pid %d at %s, version %s", (int)facts->status.pid,
 		     facts->path, facts->status.version);
-	else if (nobody_there(facts))
+	else if (facts_lack_collector(facts))
 		finding_set(finding, &doubtful,
 		     "systemctl start collector_server; without one each user's processes are counted apart, "
 		     "by the limits of the environment",
 		     "%s", facts->problem);
 	else if (facts->answer != -EPROTO) /* of which check_protocol speaks */
-		finding_set(finding, &broken, "no process gets more than it has until this is put right",
+		finding_set(finding, &broken, "until this is repaired, the library refuses what exceeds the present leases",
 		     "%s", facts->problem);
 }
 
@@ -128,11 +128,11 @@ void check_socket(const struct facts *facts, struct finding *finding)
 		     facts->path);
 	else if (status.st_uid != 0 && status.st_uid != geteuid())
 		finding_set(finding, &broken,
-		     "somebody may have put it there to be taken for the collector",
+		     "another program may imitate the collector: remove the socket and start collector_server",
 		     "%s belongs to user %u", facts->path, (unsigned)status.st_uid);
 	else if (facts->answer == -ECONNREFUSED)
 		finding_set(finding, &broken, "start collector_server, or remove it",
-		     "%s is stale: nobody listens there", facts->path);
+		     "%s is stale: no process listens on it", facts->path);
 	else
 		finding_set(finding, &fine, NULL, "%s belongs to user %u, mode %04o", facts->path,
 		     (unsigned)status.st_uid, (unsigned)status.st_mode & 07777);
@@ -148,7 +148,7 @@ void check_protocol(const struct facts *facts, struct finding *finding)
 		     "the collector is of version %s, this command of %s", facts->status.version,
 		     CLI_VERSION);
 	else if (!facts->answer)
-		finding_set(finding, &fine, NULL, "both sides speak version %d", PROTO_VERSION);
+		finding_set(finding, &fine, NULL, "command and collector speak protocol version %d", PROTO_VERSION);
 }
 
 void check_policy(const struct facts *facts, struct finding *finding)
@@ -157,11 +157,11 @@ void check_policy(const struct facts *facts, struct finding *finding)
 		return;
 	if (facts->status.problem[0])
 		finding_set(finding, &broken,
-		     "the policy before it is still in force; put it right, then '" CLI_NAME
+		     "the previous policy stays in force; correct the file, then run '" CLI_NAME
 		     " reload'",
 		     "%s", facts->status.problem);
 	else if (!facts->status.policy[0])
-		finding_set(finding, &doubtful, "only what commands have set is limited",
+		finding_set(finding, &doubtful, "only limits that commands have set are in force",
 		     "the collector has no policy file");
 	else if (facts->status.overrides == 1)
 		finding_set(finding, &fine,
@@ -187,16 +187,16 @@ void check_monitor(const struct facts *facts, struct finding *finding)
 	if (status->monitor_problem[0])
 		finding_set(finding, &doubtful, unseen, "%s", status->monitor_problem);
 	else if (status->lost_objects)
-		finding_set(finding, &broken, "start rdma_monitor again, which counts anew",
-		     "watching by %s, and %" PRIu64 " objects found no room and are not counted",
+		finding_set(finding, &broken, "restart rdma_monitor: it counts again from the beginning",
+		     "watching by %s; tables were full, and %" PRIu64 " objects are not counted",
 		     status->monitor, status->lost_objects);
 	else if (status->uncovered || status->drifting)
-		finding_set(finding, &doubtful, "'" CLI_NAME " show process' tells which",
+		finding_set(finding, &doubtful, "'" CLI_NAME " show process' shows which",
 		     "watching by %s; processes uncovered: %" PRIu32 ", drifting: %" PRIu32,
 		     status->monitor, status->uncovered, status->drifting);
 	else if (status->lost_rows)
-		finding_set(finding, &doubtful, "they are counted for the host only",
-		     "watching by %s, and there was no room for the owners of %" PRIu64 " objects",
+		finding_set(finding, &doubtful, "these objects are counted for the host only",
+		     "watching by %s; tables were full, and the owners of %" PRIu64 " objects are unknown",
 		     status->monitor, status->lost_rows);
 	else
 		finding_set(finding, &fine, NULL, "the kernel is watched by %s", status->monitor);
@@ -233,13 +233,13 @@ void check_guard(const struct facts *facts, struct finding *finding)
 					&guarding, 0, problem) < 0)
 		return;
 	if (guarding.weaker)
-		finding_set(finding, &doubtful, "'" CLI_NAME " guard status' tells of each",
+		finding_set(finding, &doubtful, "'" CLI_NAME " guard status' shows each tenant",
 		     "%u of %u tenants with guard = on are not fully guarded by the kernel; %s: %s",
 		     guarding.weaker, guarding.host.on, proto_text(guarding.one.tenant),
 		     proto_text(guarding.one.reason));
 	else if (guarding.host.on && guarding.host.reason[0])
 		finding_set(finding, &doubtful,
-		     "guarded tenants stay guarded; no other tenant can be guarded until then",
+		     "guarded tenants stay guarded; until this is repaired, no other tenant can be guarded",
 		     "%s", proto_text(guarding.host.reason));
 	else if (guarding.host.on)
 		finding_set(finding, &fine, NULL, "tenants that the kernel guards: %u", guarding.host.on);
@@ -332,8 +332,8 @@ void check_memlock(const struct facts *facts, struct finding *finding)
 		finding_set(finding, &fine, NULL, "locked memory is not limited");
 	else
 		finding_set(finding, &doubtful,
-		     "beyond it memory regions fail with ENOMEM, which is not a refusal of ours: ulimit -l "
-		     "unlimited, or LimitMEMLOCK=infinity in the unit of a service",
+		     "above it, the kernel refuses memory regions with ENOMEM: ulimit -l unlimited, or "
+		     "LimitMEMLOCK=infinity in the unit of a service",
 		     "locked memory is limited to %s",
 		     bytes_text(limit.rlim_cur, text));
 }
@@ -359,7 +359,7 @@ void check_memory(const struct facts *facts, struct finding *finding)
 		finding_set(finding, &broken, "the library will not use it; remove it",
 		     "%s belongs to user %u", path, (unsigned)status.st_uid);
 	else if (status.st_mode & 066)
-		finding_set(finding, &doubtful, "whoever may write it can change all counts and limits",
+		finding_set(finding, &doubtful, "every user who may write it can change counts and limits: expected mode 0600",
 		     "%s has mode %04o", path, (unsigned)status.st_mode & 07777);
 	else
 		finding_set(finding, &fine, NULL, "%s belongs to user %u, mode %04o", path,

@@ -80,7 +80,7 @@ void check_program(const struct facts *facts, struct finding *finding)
 	int status;
 
 	if (library_find(path, problem) < 0) {
-		finding_set(finding, &untried, NULL, "there is no library to start a program with");
+		finding_set(finding, &untried, NULL, "no library was found: no program was started with it");
 		return;
 	}
 	status = program_run(words, path, text, sizeof(text));
@@ -142,14 +142,14 @@ void check_preload(const struct facts *facts, struct finding *finding)
 			    "/etc/ld.so.preload",
 			    "%s names %s: %s", PRELOAD_FILE, entry, strerror(errno));
 	else if (*entry)
-		finding_set(finding, &fine, sanitized, "%s has the library for every program",
+		finding_set(finding, &fine, sanitized, "%s loads the library into every program",
 			    PRELOAD_FILE);
 	else if (variable && strstr(variable, LIBRARY_FILE))
 		finding_set(finding, &fine, sanitized,
-			    "LD_PRELOAD has the library for programs started from here");
+			    "LD_PRELOAD loads the library into programs started from this shell");
 	else
 		finding_set(finding, &doubtful,
-			    "only programs that are started by '" CLI_NAME " run' are guarded",
+			    "the library is loaded only into programs that '" CLI_NAME " run' starts",
 			    "neither LD_PRELOAD nor %s names the library", PRELOAD_FILE);
 }
 
@@ -293,11 +293,11 @@ void check_cgroup(const struct facts *facts, struct finding *finding)
 		else
 			finding_set(finding, &doubtful,
 				    "modprobe ib_core, or boot a kernel with CONFIG_CGROUP_RDMA=y",
-				    "version 2, without the controller rdma: no floor by rdma.max");
+				    "version 2, without the controller rdma: the collector cannot set rdma.max");
 	} else if (host_has("/sys/fs/cgroup/systemd") || host_has("/sys/fs/cgroup/memory")) {
 		finding_set(finding, &doubtful,
 			    "boot with systemd.unified_cgroup_hierarchy=1 on the kernel's command line",
-			    "version 1: match lines with cgroup= see its first hierarchy, and the guard "
+			    "version 1: match lines with cgroup= use its first hierarchy, and the guard "
 			    "needs version 2");
 	} else {
 		finding_set(finding, &untried, "mount -t cgroup2 none /sys/fs/cgroup",

@@ -53,7 +53,7 @@ static int parse(const struct cli *cli, const char *text, struct proto_ask *ret_
 	*ret_ask = (struct proto_ask){ .number = 0 };
 	if (!length || (text[length] && (size_parse(number, strlen(number), 1, false, &ret_ask->number) < 0 ||
 			     ret_ask->number == 0)))
-		return cli_fail(cli, CLI_USAGE, "'%s' is neither PID nor PID-NUMBER", text);
+		return cli_fail(cli, CLI_USAGE, "invalid argument '%s': expected PID or PID-NUMBER", text);
 	return cli_pid(cli, text, length, &ret_ask->pid);
 }
 
@@ -81,9 +81,9 @@ static void advise(struct page *page, const struct event *event)
 	if (event->given.type == EVENT_KILLED) {
 		page_sentence(
 			page, "advice",
-			"The guard had let a command pass, and it was another one when it was "
-			"carried out; by this process, or by another one with the same device "
-			"file. No honest program does that: look at what ran there.");
+			"A command was changed in memory after the guard had checked it, by this "
+			"process or by another one with the same device file. No correct program "
+			"does this: find out which program ran.");
 		return;
 	}
 	if (!event->kind)
@@ -124,7 +124,8 @@ static void advise(struct page *page, const struct event *event)
 		      !kernel ? "" :
 		      event->given.type == EVENT_OVERRUN ?
 				_("The kernel could not refuse this and counts it. ") :
-				_("The tenant as a whole has no more, with the library or without. "),
+				_("The limit holds for all processes of the tenant together, with the "
+				  "library and without. "),
 		      CLI_NAME, place->of_host ? "host" : "tenant ",
 		      place->of_host ? "" : event->given.tenant, key,
 		      event->used.value + event->wanted.value);
@@ -157,7 +158,8 @@ int command_explain(const struct cli *cli)
 	if (result)
 		return result;
 	if (ask.number && !identity.given.has_event)
-		return cli_fail(cli, CLI_WRONG, "the collector remembers no event %s",
+		return cli_fail(cli, CLI_WRONG, "the collector has no event %s: '" CLI_NAME
+				" events' lists the latest",
 				cli->operand[0]);
 	identity.pid = ask.pid;
 	identity.user[0] = '\0';

@@ -87,8 +87,7 @@ int command_guard_status(const struct cli *cli)
 		strcpy(choose.tenant, cli->operand[0]);
 	result = collector_rows(cli, MESSAGE_GUARD, &choose, guard_take, &guards);
 	if (!result && cli->count && (guards.count != 2 || !choose.tenant[0]))
-		result = cli_fail(cli, CLI_WRONG, "the collector knows no tenant '%s'",
-				  cli->operand[0]);
+		result = collector_has_no_tenant(cli, cli->operand[0]);
 	if (!result && guards.count) {
 		const struct guard *host = list_at(&guards, 0);
 		const struct list tenants = { list_at(&guards, 1), guards.count - 1, guards.size };
@@ -126,9 +125,7 @@ static int await(const struct cli *cli, struct list *ret_guards)
 			strcpy(choose.tenant, cli->operand[i]); /* it was changed: it fits */
 			result = collector_rows(cli, MESSAGE_GUARD, &choose, guard_take, ret_guards);
 			if (!result && ret_guards->count != before + 2)
-				result = cli_fail(cli, CLI_WRONG,
-						  "the collector knows no tenant '%s'",
-						  choose.tenant);
+				result = collector_has_no_tenant(cli, choose.tenant);
 			if (result)
 				break;
 			/* The first of the two is the host's. */

@@ -86,7 +86,8 @@ static int history_ask(const struct cli *cli, const struct history_query *query,
 	result = history_read(history, query, now, history_line_take, lines);
 	if (result < 0)
 		result = cli_fail(cli, CLI_WRONG, "%s: cannot be read: %s", path,
-				  result == -ETIMEDOUT ? _("too much: ask for less time or one tenant") :
+				  result == -ETIMEDOUT ? _("the result is too large: expected a "
+								   "later --since, or one tenant") :
 							 history_problem(history));
 	history_close(history);
 	return result;

@@ -41,7 +41,8 @@ int command_limit_get(const struct cli *cli)
 	cli_page_begin(&page, cli);
 	result = limits_show(cli, &page, wanted.section, false, &found);
 	if (!result && !found)
-		result = cli_fail(cli, CLI_WRONG, "the collector knows no %s", wanted.section);
+		result = cli_fail(cli, CLI_WRONG, "the collector has no %s: '" CLI_NAME " show tenants' lists the tenants",
+				  wanted.section);
 	if (!result && (!*wanted.section || !strncmp(wanted.section, "tenant ", 7)))
 		result = settings_append(cli, &page, wanted.section);
 	return result ? result : page_end(&page);

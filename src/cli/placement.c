@@ -25,7 +25,7 @@ struct placement_view {
 static const struct form form_met_rule = {
 	.show = form_text_show,
 	.json = form_text_json,
-	.nothing = N_("none matches"),
+	.nothing = N_("no match line fits"),
 };
 
 static const struct column placement_columns[] = {

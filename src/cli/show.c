@@ -51,7 +51,8 @@ static const struct view processes = {
 
 static int unknown(const struct cli *cli, const char *what)
 {
-	return cli_fail(cli, CLI_WRONG, "the collector knows no %s '%s'", _(what), cli->operand[0]);
+	return cli_fail(cli, CLI_WRONG, "the collector has no %s '%s': '%s %s' lists them", _(what),
+			cli->operand[0], CLI_NAME, cli->command->name);
 }
 
 /* The operand as a name in a message; one that does not fit is nobody's. */
@@ -269,7 +270,7 @@ static int show_holders(const struct cli *cli, const char *name)
 	struct page page;
 
 	if (kind < 0)
-		return cli_fail(cli, CLI_WRONG, "there is no kind '%s'; see %s show kind", name,
+		return cli_fail(cli, CLI_WRONG, "unknown kind '%s': '%s show kind' lists them", name,
 				CLI_NAME);
 	for (int i = 0; !result && i < VIEWS; i++)
 		result = owners_ask_anywhere(cli, views[i]->type, NULL, &owners[i]);

@@ -72,7 +72,8 @@ void answer_CHANGE_POLICY(struct collector *collector, const struct request *req
 
 	if (tenant && strcmp(tenant, COLLECTOR_TENANT) &&
 	    !policy_tenant_find(collector->effective, tenant))
-		server_fail(request, -ENOENT, "there is no tenant '%s'", tenant);
+		server_fail(request, -ENOENT, "there is no tenant '%s': 'rdma_intercept tenant add' adds one",
+			    tenant);
 	else
 		change_make(collector, request, &asked);
 }
@@ -83,9 +84,10 @@ void answer_TENANT_ADD(struct collector *collector, const struct request *reques
 	const char *tenant = section_tenant(asked.section);
 
 	if (!tenant)
-		server_fail(request, -EINVAL, "'%s' is no tenant", asked.section);
+		server_fail(request, -EINVAL, "section '%s': invalid: expected tenant NAME", asked.section);
 	else if (policy_tenant_find(collector->effective, tenant))
-		server_fail(request, -EEXIST, "there is a tenant '%s' already", tenant);
+		server_fail(request, -EEXIST, "tenant '%s' exists already: 'rdma_intercept limit set' changes it",
+			    tenant);
 	else
 		change_make(collector, request, &asked);
 }
@@ -99,7 +101,7 @@ void answer_TENANT_REMOVE(struct collector *collector, const struct request *req
 	int result;
 
 	if (!tenant) {
-		server_fail(request, -EINVAL, "'%s' is no tenant", asked.section);
+		server_fail(request, -EINVAL, "section '%s': invalid: expected tenant NAME", asked.section);
 		return;
 	}
 	result = control_tenant_remove(collector, tenant, &author, problem);
@@ -124,7 +126,8 @@ static bool reset_is_possible(const struct collector *collector, const struct re
 			    "drops single keys",
 			    tenant);
 	else
-		server_fail(request, -ENOENT, "there is no tenant '%s'", tenant);
+		server_fail(request, -ENOENT, "there is no tenant '%s': 'rdma_intercept tenant add' adds one",
+			    tenant);
 	return false;
 }
 

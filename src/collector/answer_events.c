@@ -46,8 +46,9 @@ void answer_EXPLAIN(struct collector *collector, const struct request *request)
 	if (ask->number)
 		event = events_numbered(&collector->events, pid, ask->number);
 	if (ask->number && !event) {
-		server_fail(request, -ENOENT, "no event %d-%llu is kept", (int)pid,
-			    (unsigned long long)ask->number);
+		server_fail(request, -ENOENT,
+			    "no event %d-%llu is in memory: 'rdma_intercept events' lists the latest",
+			    (int)pid, (unsigned long long)ask->number);
 		return;
 	}
 	if (result < 0 && !event) {

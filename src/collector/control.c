@@ -376,7 +376,7 @@ int control_tenant_remove(struct collector *collector, const char *name,
 	if (policy_tenant_find(collector->files, name))
 		return problem_set(
 			-EINVAL, problem,
-			"tenant '%s' is named by the policy file, and to be removed there", name);
+			"tenant '%s' is in the policy file: remove its section there", name);
 	if (patterns_made(collector, name))
 		return problem_set(-EINVAL, problem,
 				   "tenant '%s': cannot be removed: its pattern has made it, and it "

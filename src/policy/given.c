@@ -101,7 +101,8 @@ int policy_given_parse(const char *text, struct policy_given *ret_given,
 		if (policy_condition_get(&policy_conditions[i], &rule) &&
 		    !condition_can_be_given(&policy_conditions[i]))
 			result = policy_fail(&source, -EINVAL,
-					     "%s: condition %s= cannot be given: ask of a process",
+					     "%s: condition %s= is not possible here: expected explain PID for a process "
+					     "that runs",
 					     source.what, policy_conditions[i].name);
 	if (result == 0)
 		result = given_take(&source, &rule, ret_given);

@@ -45,7 +45,7 @@ const struct policy_key policy_keys[POLICY_KEYS] = {
 	[POLICY_KEY_when] = { .name = "when",
 			      .sections = POLICY_IN_HOST,
 			      .type = &policy_type_when,
-			      .help = N_("a value that counts while usage passes a mark, or in a "
+			      .help = N_("a value in force while usage passes a mark, or in a "
 					 "window of time") },
 };
 
