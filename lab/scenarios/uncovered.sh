@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Whoever has objects in the kernel and does not run under the library is shown, within two
 # seconds: a program that was never preloaded, a static one, one that took the preload out of
-# its environment, and one that switched the library off. Who runs under it is not.
+# its environment, and one that switched the library off. A process under the library is not shown so.
+# Tenants of patterns are made for the job and the container of a cgroup, also for an uncovered process.
 set -euo pipefail
 . lab/lib.sh
 objects=$BUILD_DIRECTORY/lab/objects paths=$BUILD_DIRECTORY/lab/paths
@@ -22,7 +23,16 @@ shown() {
 	echo "      ($1: $((($(date +%s%N) - start) / 1000000)) ms after it was there)"
 }
 
-printf '[tenant guests]\nmatch = uid=65534\nqp = 7\n' >"$scratch/policy"
+cat >"$scratch/policy" <<'END'
+[tenant guests]
+match = uid=65534
+qp = 7
+[tenant job-%j]
+match = job=*
+qp = 2
+[tenant box-%c]
+match = container=*
+END
 export RDMA_INTERCEPT_POLICY=$scratch/policy
 monitor_start
 collector_start
@@ -79,6 +89,44 @@ for pid in $covered $plain $unset $off $guest; do
 done
 wait $static || check "the static program ends well" false
 check "when they have ended nobody is uncovered" eventually knows 0
+
+# ---- tenants of patterns, by real cgroups
+
+# in_group PATH COMMAND...: a program in this cgroup
+in_group() {
+	mkdir -p "/sys/fs/cgroup/$1"
+	echo $BASHPID >"/sys/fs/cgroup/$1/cgroup.procs"
+	shift
+	if [ "$(type -t "$1")" = function ]; then
+		"$@"
+	else
+		exec "$@"
+	fi
+}
+# has_tenant NAME PATTERN: the line of the tenant in the table
+has_tenant() { "$command" show tenants | grep -qE "^$1 +enforce +$2"; }
+has_no_tenant() { ! "$command" show tenants | grep -q "^$1 "; }
+id=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+in_group slurm/uid_0/job_4711/step_0 guarded TRANSPORT=lease "$objects" hold 2 >"$scratch/job" 2>&1 &
+job=$!
+check "a process of a job is there" eventually grep -q 'holding 2' "$scratch/job"
+check "the pattern has made a tenant for the job" has_tenant job-4711 '1 .* 2/2'
+(in_group slurm/uid_0/job_4711/step_1 guarded TRANSPORT=lease "$objects" hold 1) >"$scratch/step" 2>&1 || true
+check "another step has the same limit" grep -q 'Disk quota exceeded' "$scratch/step"
+(in_group slurm/uid_0/job_4712/step_0 guarded TRANSPORT=lease "$objects" hold 3) >"$scratch/other" 2>&1 || true
+check "another job has a limit of its own" grep -qE 'tenant=job-4712 .* qp used 2/2' "$scratch/other"
+in_group "system.slice/docker-$id.scope" "$objects" hold 3 >"$scratch/box" 2>&1 &
+box=$!
+check "a process of a container is there, without the library" eventually grep -q 'holding 3' "$scratch/box"
+check "the pattern makes a tenant for an uncovered process, too" eventually has_tenant box-0123456789ab '0 .*UNCOVERED'
+check "the process belongs to it" eventually bash -c "'$command' -j show process $box | tr -d ' \n' | grep -q '\"tenant\":\"box-0123456789ab\"'"
+for pid in $job $box; do
+	kill -9 "$pid"
+	wait "$pid" 2>/dev/null || true
+done
+check "the job's tenants end with it" eventually has_no_tenant job-4711
+check "that of the other job has ended" eventually has_no_tenant job-4712
+check "the container's tenant ends" eventually has_no_tenant box-0123456789ab
 
 monitor_stop
 no_monitor() { "$command" -j status | tr -d ' \n' | grep -q '"monitor":{"mode":"none"'; }
