@@ -98,6 +98,7 @@ help_and_version() {
 	for noun in tenants processes devices kinds keys; do
 		check "show $noun" exits 0 show "$noun" --help
 		check "is show $noun" says out 'usage: rdma_intercept show '
+		check "help show $noun" same_help show "$noun"
 	done
 	check "version" exits 0 -V
 	check "version has a number" grep -qE '^rdma_intercept [0-9]+\.[0-9]+' "$work/out"
@@ -200,6 +201,12 @@ doctor() {
 	check "doctor: warns of sanitized programs" grep -qE '^OK +preload .*-fsanitize=address' "$work/out"
 	RDMA_INTERCEPT_MAX_QPS=3 check "doctor: a misspelt variable" exits 0 doctor
 	check "doctor: is named" grep -qE '^WARN +variables +RDMA_INTERCEPT_MAX_QPS: unknown variable.* did you mean RDMA_INTERCEPT_MAX_QP\?' "$work/out"
+	if setpriv --bounding-set -ipc_lock true 2>/dev/null; then # root may lock what it wants
+		try setpriv --bounding-set -ipc_lock prlimit --memlock=65536:65536 "$command" doctor
+		check "doctor: a limit of locked memory" grep -qE '^WARN +memlock +locked memory is limited to 64K; .*ulimit -l unlimited' "$work/out"
+	else
+		skip_part "no setpriv, or not root: locked memory was not limited"
+	fi
 	echo "no library" >"$work/no.so"
 	RDMA_INTERCEPT_LIBRARY=$work/no.so check "doctor: a library that is none" exits 1 doctor
 	check "doctor: fails" grep -qE '^FAIL +library' "$work/out"

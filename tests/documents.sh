@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # What a reader of the documents relies on: links lead to a file or a heading that exists, man pages
 # are well-formed (mandoc), words are spelt as in a dictionary or in tests/spelling.txt, and README
-# stays short. What documents let a reader paste is for guide.sh.
-# The man pages in Chinese are for manpages.sh.
+# stays short. The commonest symptom is in each table of problems, and the commands that documents name
+# exist. What documents let a reader paste is for guide.sh.
+# Texts for people have no riddles of "nobody" and "whoever". The man pages in Chinese are for manpages.sh.
 # usage: tests/documents.sh [--list | --only CASE]
 export LC_ALL=C.UTF-8 # headings in Chinese
 # shellcheck source=tests/cases.sh
@@ -107,4 +108,50 @@ readme() {
 	check "README.zh.md: $kinds kinds" grep -q "$kinds 种资源" README.zh.md
 }
 
-run_cases "links lint spelling readme" "$@"
+# A person searches for what the program has printed.
+troubleshooting() {
+	local file
+	for file in README.md README.zh.md docs/guide.md docs/guide.zh.md; do
+		check "$file: a row on EDQUOT" grep -qE '^\|.*Disk quota exceeded.*EDQUOT.*rdma_intercept explain' "$file"
+	done
+	for file in man/rdma_intercept.1 man/librdma_intercept.7 man/zh_CN/rdma_intercept.1 man/zh_CN/librdma_intercept.7; do
+		check "$file: an entry on EDQUOT" grep -q 'Disk quota exceeded.*EDQUOT' "$file"
+	done
+}
+
+# named WORD...: they are a command, or one and what it takes
+named() {
+	"$command" help "$@" >"$work/help" 2>&1 && grep -q '^Examples:' "$work/help"
+}
+not() { ! "$@"; }
+commands() {
+	local command=${BUILD_DIRECTORY:-build}/rdma_intercept words
+	if [ ! -x "$command" ]; then
+		skip_part "$command is missing"
+		return
+	fi
+	grep -ohE '`rdma_intercept [a-z]+( [a-z]+)?' README*.md docs/*.md | sed 's/^`rdma_intercept //' | sort -u >"$work/named"
+	check "documents name commands" test "$(wc -l <"$work/named")" -gt 15
+	while read -ra words; do
+		check "rdma_intercept ${words[*]}" named "${words[@]}"
+	done <"$work/named"
+	check "one that does not exist is found" not named grant it
+	check "a second word, too" not named show grants
+}
+
+# Texts for people name the actor. Notes for developers (docs/decisions.md and the like) are left out.
+riddles() {
+	grep -nE '\b([Nn]obody|[Ss]omebody|[Ww]hoever)\b|\bis none\b|\bwhat (is|there is) there\b' "$@" |
+		grep -vE 'su .* nobody|^[0-9]+:  \| ' # the user nobody; before and after in CHANGELOG.md
+}
+plain_words() {
+	local file
+	sed -n 's/^msgid "\(.*\)"$/\1/p' po/zh_CN.po >"$work/messages"
+	for file in README.md CHANGELOG.md CONTRIBUTING.md lab/README.md docs/{SECURITY,GLOSSARY,benchmarks,guide,whole-host,json,fair-shares,service-classes,guard-tables}.md \
+		man/*.[0-9] web/src/texts.js "$work/messages"; do
+		check "$file: no riddles" not riddles "$file"
+	done
+	check "a riddle is found" riddles - <<<'When nobody answers, the collector is gone.'
+}
+
+run_cases "links lint spelling readme troubleshooting commands plain_words" "$@"

@@ -234,7 +234,7 @@ static int complain(const struct cli *cli, const struct mistake *mistake)
 	return option_unknown(cli, mistake->word);
 }
 
-/* "show tenants" is "show tenant". */
+/* "show tenants" is "show tenant", and so it is behind "help". */
 static char *singular(const struct cli *cli, char *word)
 {
 	static char *const nouns[][2] = {
@@ -242,8 +242,11 @@ static char *singular(const struct cli *cli, char *word)
 		{ "kinds", "kind" },	 { "keys", "key" },
 	};
 
+	unsigned first = cli->count && !strcmp(cli->operand[0], "help");
+
 	for (unsigned i = 0; i < sizeof(nouns) / sizeof(nouns[0]); i++)
-		if (cli->count == 1 && !strcmp(cli->operand[0], "show") && !strcmp(word, nouns[i][0]))
+		if (cli->count == first + 1 && !strcmp(cli->operand[first], "show") &&
+		    !strcmp(word, nouns[i][0]))
 			return nouns[i][1];
 	return word;
 }

@@ -146,7 +146,7 @@ const texts = {
 	x_left: ["A process ended in order; what it held was given back.", "进程正常结束，持有的资源已归还。"],
 	x_died: ["A process was killed or crashed; what it held was given back.", "进程被杀死或崩溃，持有的资源已归还。"],
 	x_orphaned: ["A process ended while a child still has its device file open, so its objects still exist and stay charged.", "进程已结束，但子进程仍打开着设备文件，对象仍然存在并继续计入。"],
-	x_limits: ["Somebody changed the policy in force by a command or by this page.", "有人通过命令或本页修改了生效的策略。"],
+	x_limits: ["The policy in force was changed by a command or by this page.", "生效的策略已被命令或本页修改。"],
 	x_reloaded: ["The policy files were read again and are in force.", "策略文件已重新读取并生效。"],
 	x_reload_failed: ["The policy files have an error; the old policy stays in force. Check with: rdma_intercept check FILE", "策略文件有错误，旧策略继续生效。检查命令：rdma_intercept check FILE"],
 	x_uncovered: ["The process holds RDMA objects and is not registered, so no limit of the library holds for it. Start it by 'rdma_intercept run', or switch the guard on for its tenant.", "进程持有 RDMA 对象但没有登记，库的限制对它无效。请用 'rdma_intercept run' 启动，或为其租户打开内核守卫。"],
