@@ -65,7 +65,7 @@ END
 	check "a path that no socket can have" complains 2 'less than 108' -s "$(printf '%0200d' 1)" status
 	check "a mistake before -j is told as JSON, too" exits 2 --nonsense status -j
 	check "is a document" is_json
-	check "no kind of that name" complains 1 "no kind 'quux'" show kind quux
+	check "no kind of that name" complains 1 "unknown kind 'quux': 'rdma_intercept show kind' lists them" show kind quux
 	check "no section of that name" complains 2 "unknown section 'quux': expected collector," show key quux
 }
 
