@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What compiler and linker were asked for is in the programs and the library, and the units keep
-# the programs to what they need.
+# What compiler and linker were asked for is in the programs and the library.
 # usage: tests/hardening.sh [--list | --only CASE]
 # shellcheck disable=SC2317 # functions that run_cases calls
 set -euo pipefail
@@ -67,27 +66,4 @@ imports() {
 		sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | tr '\n' ' ')" = "libc.so.6 " ]
 }
 
-units() {
-	local unit key
-
-	for unit in collector_server rdma_monitor rdma_dashboard; do
-		for key in SystemCallFilter UMask MemoryMax TasksMax NoNewPrivileges; do
-			check "$unit: $key" grep -q "^$key=." "$source_directory/packaging/$unit.service"
-		done
-		# (an empty set is the smallest)
-		check "$unit: capabilities" grep -q "^CapabilityBoundingSet=" "$source_directory/packaging/$unit.service"
-		if command -v systemd-analyze >/dev/null; then
-			check "$unit: systemd understands it" understood "$unit"
-		fi
-	done
-}
-
-# Programs may not be installed here; everything else that systemd says is a fault.
-understood() {
-	systemd-analyze verify --man=no "$build/packaging/$1.service" 2>&1 |
-		grep "$1.service" | grep -vE 'is not executable|not found|No such file' >"$work/said" || true
-	cat "$work/said"
-	[ ! -s "$work/said" ]
-}
-
-run_cases "binaries imports units" "$@"
+run_cases "binaries imports" "$@"

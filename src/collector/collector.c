@@ -8,9 +8,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
-#include <systemd/sd-daemon.h>
 
 #include "base/clock.h"
+#include "base/notify.h"
 #include "collector/accounts.h"
 #include "collector/control.h"
 #include "collector/grants.h"
@@ -199,7 +199,7 @@ void collector_reload(struct collector *collector)
 		accounts_forget(collector);
 	collector->reload_waits = control_reload(collector, RELOAD_WHOLE, NULL) == CONTROL_WAITS;
 	if (!collector->reload_waits)
-		sd_notify(0, "READY=1");
+		notify_send("READY=1");
 }
 
 void collector_names_known(struct collector *collector)
@@ -213,7 +213,7 @@ void collector_names_known(struct collector *collector)
 static int loop_on_reload(sd_event_source *source, const struct signalfd_siginfo *info,
 			  void *closure)
 {
-	sd_notify(0, "RELOADING=1");
+	notify_send("RELOADING=1");
 	collector_reload(closure);
 	return 0;
 }

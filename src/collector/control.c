@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/notify.h"
 #include "collector/accounts.h"
 #include "collector/patterns.h"
 #include "collector/subject.h"
@@ -198,21 +199,22 @@ static void reload_report(struct collector *collector, int result,
 			  const struct control_author *author)
 {
 	struct proto_event event = { .type = result < 0 ? EVENT_RELOAD_FAILED : EVENT_RELOADED };
+	char text[PROBLEM_SIZE + POLICY_PATH];
 
 	snprintf(event.text, sizeof(event.text), "%.250s",
 		 result < 0 ? collector->problem : collector->files->file);
 	change_report(collector, &event, author);
 	if (result < 0)
-		log_write(&collector->log, LOG_ERROR, "%s; %s", collector->problem,
-			  !collector->files	? "there is no earlier policy" :
-			  collector->books.file ? "the old policy stays" :
-						  "the last good policy is used");
+		snprintf(text, sizeof(text), "%s; %s", collector->problem,
+			 !collector->files     ? "there is no earlier policy" :
+			 collector->books.file ? "the old policy stays" :
+						 "the last good policy is used");
 	else if (collector->files->file[0])
-		log_write(&collector->log, LOG_INFO, "policy %s is in force",
-			  collector->files->file);
+		snprintf(text, sizeof(text), "policy %s is in force", collector->files->file);
 	else
-		log_write(&collector->log, LOG_INFO, "there is no policy file %s",
-			  collector->policy_path);
+		snprintf(text, sizeof(text), "there is no policy file %s", collector->policy_path);
+	log_write(&collector->log, result < 0 ? LOG_ERROR : LOG_INFO, "%s", text);
+	notify_status(text);
 }
 
 /* Puts other files into force. Takes them over, or frees them. */

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/notify.h"
 #include "base/translation.h"
 #include "collector/start.h"
 #include "proto/client.h"
@@ -196,9 +196,9 @@ int main(int argc, char **argv)
 	if (result >= 0) {
 		if (ready >= 0)
 			daemon_ready(ready);
-		sd_notify(0, "READY=1");
+		notify_send("READY=1");
 		result = sd_event_loop(collector.event);
-		sd_notify(0, "STOPPING=1");
+		notify_send("STOPPING=1");
 		log_write(&collector.log, LOG_INFO, "stopping; leases stay as they are");
 	} else {
 		fprintf(stderr, "collector_server: %s\n", problem[0] ? problem : strerror(-result));

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/notify.h"
 #include "base/translation.h"
 #include "dashboard/address.h"
 #include "dashboard/archive.h"
@@ -278,9 +279,12 @@ static void dashboard_look(struct dashboard *dashboard, struct archive *archive)
 
 	sample = sample_hold(sample_take(dashboard->socket, before));
 	dashboard_publish(dashboard, sample);
-	if (sample->up != before->up)
-		log_write(&dashboard->log, LOG_INFO, "%s",
-			  sample->up ? "the collector answers" : sample->problem);
+	if (sample->up != before->up) {
+		const char *text = sample->up ? "the collector answers" : sample->problem;
+
+		log_write(&dashboard->log, LOG_INFO, "%s", text);
+		notify_status(text);
+	}
 	live_publish(dashboard->live, before, sample);
 	recent_add(dashboard->recent, sample);
 	archive_write(archive, (int64_t)(sample->time_ns / CLOCK_SECOND_NS));
@@ -297,6 +301,7 @@ static void dashboard_run(struct dashboard *dashboard, struct http *http, struct
 		struct timespec left = { 0 };
 
 		dashboard_look(dashboard, archive);
+		notify_alive();
 		http_sweep(http);
 		now = clock_now_ns();
 		if (now < next)
@@ -359,7 +364,9 @@ int main(int argc, char **argv)
 	http = http_make(&dashboard, (unsigned)options.timeout);
 	if (addresses_serve(http, &options, &listening, problem) < 0)
 		return dashboard_fail(problem);
+	notify_send("READY=1");
 	dashboard_run(&dashboard, http, archive, &signals);
+	notify_send("STOPPING=1");
 	http_end(http);
 	archive_end(archive, (int64_t)(clock_ns(CLOCK_REALTIME) / CLOCK_SECOND_NS));
 	if (options.path)

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/notify.h"
 #include "base/translation.h"
 #include "monitor/polling/polling.h"
 #include "monitor/tool/keeper.h"
@@ -245,12 +246,33 @@ static void watch_stop(struct watch *watch)
 	watch->keeper = NULL;
 }
 
+/* To the service manager. */
+static void watch_report(const struct watch *watch)
+{
+	char text[PROBLEM_SIZE + 80];
+	const char *guard;
+
+	if (watch->options->job != JOB_KEEP)
+		return;
+	if (!watch->keeper) {
+		notify_status("another rdma_monitor watches; this one waits until that ends");
+		return;
+	}
+	guard = keeper_guard_problem(watch->keeper);
+	snprintf(text, sizeof(text), "watching by %s%s%s",
+		 monitor_mode_names[keeper_probe(watch->keeper)->mode],
+		 guard[0] ? "; the guard is not loaded: " : "", guard);
+	notify_status(text);
+}
+
 static int watch_start(struct watch *watch, char problem[PROBLEM_SIZE])
 {
 	int result = keeper_start(&watch->keeper, &watch->options->load, problem);
 	const struct probe *probe;
 
 	watch->asked = boot_seconds();
+	if (result >= 0)
+		watch_report(watch);
 	if (result == KEEPER_OTHER)
 		return 0;
 	if (result < 0)
@@ -295,7 +317,11 @@ static int job_show(const struct options *options, struct watch *watch,
 	double next = boot_seconds();
 	int result = view ? 0 : -ENOMEM;
 
+	if (options->job == JOB_KEEP)
+		notify_send("READY=1");
 	while (!stopped && result == 0) {
+		if (options->job == JOB_KEEP)
+			notify_alive();
 		if (options->job != JOB_KEEP && boot_seconds() >= next) {
 			next += options->interval;
 			result = view_refresh(view, reader);
@@ -313,6 +339,8 @@ static int job_show(const struct options *options, struct watch *watch,
 		if (result == 0)
 			result = watch_tend(watch, problem);
 	}
+	if (options->job == JOB_KEEP)
+		notify_send("STOPPING=1");
 	view_free(view);
 	return result;
 }

@@ -1,0 +1,199 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The units under systemd, on a host that was set up by the README's five lines: start, limits,
+# programs of ours that are killed, stopped, restarted, replaced by another release and ended, while
+# guarded programs keep their objects; policies that are reloaded, good and bad; and what the
+# collector needs works inside the sandbox of its unit.
+# init: systemd
+set -euo pipefail
+. lab/lib.sh
+# As a host has it, not as a test.
+unset RDMA_INTERCEPT_SHM_NAME RDMA_INTERCEPT_LOG_FILE_PATH
+export SYSTEMD_COLORS=0 SYSTEMD_PAGER=''
+units=(rdma_monitor collector_server rdma_dashboard)
+lives=$BUILD_DIRECTORY/lab/lives intruder=$BUILD_DIRECTORY/lab/intruder
+refusal=122 # EDQUOT
+policy=/etc/rdma_intercept/policy.conf
+command=/usr/local/bin/rdma_intercept
+
+# of UNIT PROPERTY
+of_unit() { systemctl show -P "$2" "$1"; }
+unit_is() { [ "$(of_unit "$1" "$2")" = "$3" ]; }
+active() { unit_is "$1" ActiveState active; }
+# replaced UNIT PID: another process serves
+replaced() { active "$1" && [ "$(of_unit "$1" MainPID)" != "$2" ]; }
+status_says() { of_unit "$1" StatusText | grep -q "$2"; }
+# said UNIT PATTERN: what the unit said, and systemd of it
+said() { journalctl -q -o cat -u "$1" | grep -qE "$2"; }
+page_answers() { curl -sf http://127.0.0.1:9910/metrics | grep -q '^rdma_intercept_'; }
+all_answer() { collector_answers && page_answers && monitor_counts; }
+
+# uses N, has N: what the tenant default uses, and what the kernel lists
+uses() {
+	{ "$command" -j show kind qp || true; } >"$scratch/rows" 2>&1
+	[ "$(grep -o '"used": *[0-9]*' "$scratch/rows" | head -n 1 | grep -o '[0-9]*' || echo 0)" = "$1" ]
+}
+made=$(rdma resource show qp | wc -l)
+has() { [ "$(rdma resource show qp | wc -l)" -eq $((made + $1)) ]; }
+# holds N TEXT: kernel and collector agree on N queue pairs, and a program with the library gets none
+# beyond the limit of 20
+counted() { # N TEXT
+	check "$2: the kernel has $1 queue pairs" eventually has "$1"
+	check "$2: the collector counts them" eventually uses "$1"
+}
+full() { # TEXT
+	begin more "$lives" batches rxe0
+	says more 'ok 0'
+	tell more +1
+	check "$1: one more is refused" eventually grep -q 'Disk quota exceeded' "$scratch/more.out"
+	end more || true
+}
+
+# five: the block of README.md that sets up a host
+five() { awk '/^```sh host systemd/ { on = 1; next } /^```/ { on = 0 } on' README.md; }
+# The host has built everything; here make would look at each file of the tree again, which takes an
+# emulated processor minutes. What it does then is this:
+mkdir "$scratch/bin"
+cat >"$scratch/bin/make" <<-END
+	#!/bin/sh
+	[ "\$*" = "-C build install" ] || { echo "make \$*: expected -C build install" >&2; exit 2; }
+	exec cmake --install "$BUILD_DIRECTORY"
+END
+chmod +x "$scratch/bin/make"
+
+echo "-- the five lines of README.md"
+check "they are five" test "$(five | wc -l)" -eq 5
+pasted() { PATH=$scratch/bin:$PATH bash -c "$1" >"$scratch/rows" 2>&1; }
+while IFS= read -r line <&3; do
+	mark
+	if pasted "$line"; then result=0; else result=1; fi
+	check "$line ($(elapsed) ms)" test "$result" -eq 0
+done 3< <(five)
+for unit in "${units[@]}"; do
+	check "$unit is active" active "$unit"
+done
+check "collector, monitor and page answer" eventually all_answer
+check "the collector tells systemd its policy" status_says collector_server "policy $policy is in force"
+check "the monitor tells how it watches" status_says rdma_monitor '^watching by '
+check "the dashboard tells that the collector answers" eventually status_says rdma_dashboard 'the collector answers'
+
+echo "-- limits, reload"
+policy_make() { # LIMIT
+	cat >"$scratch/policy" <<-END
+		[collector]
+		socket = /run/rdma_intercept/collector.sock
+		state = /run/rdma_intercept/state
+		[default]
+		mode = enforce
+		[tenant default]
+		qp = $1
+		[tenant guarded]
+		match = cgroup=/guarded/*
+		guard = on
+		qp = 5
+	END
+	cp "$scratch/policy" "$scratch/policy.new"
+	mv "$scratch/policy.new" "$policy"
+}
+in_force() { "$command" -j limit get tenant default 2>/dev/null | tr -d ' \n' | grep -q "\"qp\":[^}]*$1"; }
+policy_make 20
+check "a good policy is reloaded" systemctl reload collector_server
+check "and in force" eventually in_force 20
+begin holder "$lives" batches rxe0
+says holder 'ok 0'
+tell holder +20
+says holder 'ok 20'
+counted 20 "at the limit"
+full "at the limit"
+echo '[nonsense' >>"$policy"
+reload_fails() { ! systemctl reload collector_server 2>"$scratch/rows"; }
+check "a bad policy is not" reload_fails
+check "systemctl status shows why" eventually status_says collector_server "$policy:[0-9]*: .*the old policy stays"
+check "the service goes on" active collector_server
+full "with a bad policy"
+policy_make 20
+check "the good one again" systemctl reload collector_server
+check "and the status says so" eventually status_says collector_server 'is in force'
+mkdir -p /sys/fs/cgroup/guarded/1
+begin guest "${inside[@]}" guarded/1 env -u LD_PRELOAD "$intruder" fill qp 8
+says guest '^made'
+check "a guarded tenant gets 5 of 8 from the kernel" grep -qx "made 5 errno $refusal" "$scratch/guest.out"
+end guest
+"$BUILD_DIRECTORY/lab/objects" heir 0 >"$scratch/heir" 2>&1 &
+parent=$!
+
+echo "-- killed"
+declare -A pid
+pids() { for unit in "${units[@]}"; do pid[$unit]=$(of_unit "$unit" MainPID); done; }
+pids
+for unit in "${units[@]}"; do
+	kill -9 "${pid[$unit]}"
+done
+for unit in "${units[@]}"; do
+	check "$unit runs again" eventually replaced "$unit" "${pid[$unit]}"
+done
+check "all answer" eventually all_answer
+counted 20 "after the kill"
+full "after the kill"
+
+echo "-- stopped: the watchdog"
+pids
+mark
+for unit in "${units[@]}"; do
+	kill -STOP "${pid[$unit]}"
+done
+for unit in "${units[@]}"; do
+	check "$unit is replaced" eventually replaced "$unit" "${pid[$unit]}"
+	check "by the watchdog ($(elapsed) ms)" said "$unit" 'Watchdog timeout'
+done
+check "all answer" eventually all_answer
+counted 20 "after the hang"
+full "after the hang"
+
+echo "-- restart, with another release of each program"
+pids
+tell holder -5
+says holder 'ok 15'
+for unit in "${units[@]}"; do
+	program=/usr/local/sbin/$unit
+	LC_ALL=C sed 's/1\.1\.0/1.1.9/g' "$program" >"$program.new"
+	chmod 755 "$program.new"
+	mv "$program.new" "$program"
+done
+check "systemctl restart" systemctl restart "${units[@]}"
+for unit in "${units[@]}"; do
+	check "$unit: another process" replaced "$unit" "${pid[$unit]}"
+	check "$unit: of the new file" test "/proc/$(of_unit "$unit" MainPID)/exe" -ef "/usr/local/sbin/$unit"
+	check "$unit: of the new release" sh -c "/usr/local/sbin/$unit --version | grep -qx '$unit 1.1.9'"
+done
+check "all answer" eventually all_answer
+counted 15 "after the upgrade"
+tell holder +5
+says holder 'ok 20'
+full "after the upgrade"
+
+echo "-- the sandbox"
+# What a unit forbids fails, and the programs say so.
+complaints() { journalctl -q -o cat -u rdma_monitor -u collector_server -u rdma_dashboard >"$scratch/rows"
+	grep -iE 'not permitted|permission denied|read-only file|cannot|failed to' "$scratch/rows"; }
+no_complaints() { ! complaints; }
+check "the programs were not refused anything" no_complaints
+
+echo "-- stop"
+check "systemctl stop" systemctl stop "${units[@]}"
+for unit in "${units[@]}"; do
+	check "$unit ended well" unit_is "$unit" Result success
+	check "$unit is inactive" unit_is "$unit" ActiveState inactive
+done
+tell holder -5
+says holder 'ok 15'
+check "systemctl start" systemctl start "${units[@]}"
+check "all answer" eventually all_answer
+counted 15 "after the pause"
+tell holder +5
+says holder 'ok 20'
+full "after the pause"
+end holder || check "the holder ends well" false
+counted 0 "at the end"
+kill -9 $parent 2>/dev/null || true
+finish
