@@ -12,6 +12,7 @@ unset RDMA_INTERCEPT_SHM_NAME RDMA_INTERCEPT_LOG_FILE_PATH
 export SYSTEMD_COLORS=0 SYSTEMD_PAGER=''
 units=(rdma_monitor collector_server rdma_dashboard)
 lives=$BUILD_DIRECTORY/lab/lives intruder=$BUILD_DIRECTORY/lab/intruder
+guardrows=$BUILD_DIRECTORY/lab/guardrows
 refusal=122 # EDQUOT
 policy=/etc/rdma_intercept/policy.conf
 command=/usr/local/bin/rdma_intercept
@@ -27,6 +28,11 @@ status_says() { of_unit "$1" StatusText | grep -q "$2"; }
 said() { journalctl -q -o cat -u "$1" | grep -qE "$2"; }
 page_answers() { curl -sf http://127.0.0.1:9910/metrics | grep -q '^rdma_intercept_'; }
 all_answer() { collector_answers && page_answers && monitor_counts; }
+
+guard_armed() {
+	"$guardrows" head 2>/dev/null | grep -q 'armed 1 ' &&
+		[ "$("$guardrows" limits /sys/fs/cgroup/guests.slice/1 qp 2>/dev/null)" = 'qp 5' ]
+}
 
 # uses N, has N: what the tenant default uses, and what the kernel lists
 uses() {
@@ -61,6 +67,8 @@ cat >"$scratch/bin/make" <<-END
 END
 chmod +x "$scratch/bin/make"
 
+mkdir -p /sys/fs/cgroup/guests.slice/1
+
 echo "-- the five lines of README.md"
 check "they are five" test "$(five | wc -l)" -eq 5
 pasted() { PATH=$scratch/bin:$PATH bash -c "$1" >"$scratch/rows" 2>&1; }
@@ -78,27 +86,15 @@ check "the monitor tells how it watches" status_says rdma_monitor '^watching by 
 check "the dashboard tells that the collector answers" eventually status_says rdma_dashboard 'the collector answers'
 
 echo "-- limits, reload"
-policy_make() { # LIMIT
-	cat >"$scratch/policy" <<-END
-		[collector]
-		socket = /run/rdma_intercept/collector.sock
-		state = /run/rdma_intercept/state
-		[default]
-		mode = enforce
-		[tenant default]
-		qp = $1
-		[tenant guarded]
-		match = cgroup=/guarded/*
-		guard = on
-		qp = 5
-	END
-	cp "$scratch/policy" "$scratch/policy.new"
-	mv "$scratch/policy.new" "$policy"
+# policy_make LIMIT: the example that the five lines installed, edited
+policy_make() {
+	sed -e 's/^mode = audit/mode = enforce/' -e "/^\[tenant default]/,/^\[/s/^qp = .*/qp = $1/" \
+		-e '/^\[tenant guests]/,/^$/s/^qp = .*/qp = 5/' packaging/policy.conf.example >"$policy.new"
+	mv "$policy.new" "$policy"
 }
-in_force() { "$command" -j limit get tenant default 2>/dev/null | tr -d ' \n' | grep -q "\"qp\":[^}]*$1"; }
 policy_make 20
 check "a good policy is reloaded" systemctl reload collector_server
-check "and in force" eventually in_force 20
+check "and the status says so" eventually status_says collector_server 'is in force'
 begin holder "$lives" batches rxe0
 says holder 'ok 0'
 tell holder +20
@@ -114,16 +110,20 @@ full "with a bad policy"
 policy_make 20
 check "the good one again" systemctl reload collector_server
 check "and the status says so" eventually status_says collector_server 'is in force'
-mkdir -p /sys/fs/cgroup/guarded/1
-begin guest "${inside[@]}" guarded/1 env -u LD_PRELOAD "$intruder" fill qp 8
+check "the guard is armed" eventually guard_armed
+begin guest "${inside[@]}" guests.slice/1 env -u LD_PRELOAD "$intruder" fill qp 8
 says guest '^made'
 check "a guarded tenant gets 5 of 8 from the kernel" grep -qx "made 5 errno $refusal" "$scratch/guest.out"
 end guest
-"$BUILD_DIRECTORY/lab/objects" heir 0 >"$scratch/heir" 2>&1 &
-parent=$!
 
-echo "-- killed"
+echo "-- killed, beside an heir"
 declare -A pid
+tell holder -5
+says holder 'ok 15'
+"$BUILD_DIRECTORY/lab/objects" heir 5 >"$scratch/heir" 2>&1 &
+parent=$!
+check "a process and its heir hold 5" eventually grep -q '^heir ' "$scratch/heir"
+heir=$(sed -n 's/^heir //p' "$scratch/heir")
 pids() { for unit in "${units[@]}"; do pid[$unit]=$(of_unit "$unit" MainPID); done; }
 pids
 for unit in "${units[@]}"; do
@@ -135,8 +135,25 @@ done
 check "all answer" eventually all_answer
 counted 20 "after the kill"
 full "after the kill"
+kill -9 "$parent"
+wait "$parent" 2>/dev/null || true
+counted 20 "an heir has them"
+pid[collector_server]=$(of_unit collector_server MainPID)
+kill -9 "${pid[collector_server]}"
+check "the collector runs again" eventually replaced collector_server "${pid[collector_server]}"
+check "it answers" eventually collector_answers
+counted 20 "an heir has them, also for the next collector"
+kill -9 "$heir"
+counted 15 "without the heir"
+tell holder +5
+says holder 'ok 20'
 
 echo "-- stopped: the watchdog"
+# The monitor's is patient, since attaching takes an emulated processor a minute; not here.
+mkdir -p /run/systemd/system/rdma_monitor.service.d
+printf '[Service]\nWatchdogSec=30s\n' >/run/systemd/system/rdma_monitor.service.d/watchdog.conf
+check "a drop-in" systemctl daemon-reload
+check "systemctl restart" systemctl restart rdma_monitor
 pids
 mark
 for unit in "${units[@]}"; do
@@ -195,5 +212,4 @@ says holder 'ok 20'
 full "after the pause"
 end holder || check "the holder ends well" false
 counted 0 "at the end"
-kill -9 $parent 2>/dev/null || true
 finish
