@@ -135,8 +135,7 @@ done
 check "all answer" eventually all_answer
 counted 20 "after the kill"
 full "after the kill"
-kill -9 "$parent"
-wait "$parent" 2>/dev/null || true
+{ kill -9 "$parent" && wait "$parent"; } 2>/dev/null || true
 counted 20 "an heir has them"
 pid[collector_server]=$(of_unit collector_server MainPID)
 kill -9 "${pid[collector_server]}"
@@ -149,11 +148,13 @@ tell holder +5
 says holder 'ok 20'
 
 echo "-- stopped: the watchdog"
-# The monitor's is patient, since attaching takes an emulated processor a minute; not here.
-mkdir -p /run/systemd/system/rdma_monitor.service.d
-printf '[Service]\nWatchdogSec=30s\n' >/run/systemd/system/rdma_monitor.service.d/watchdog.conf
+# Those of monitor and dashboard are patient; not here.
+for unit in rdma_monitor rdma_dashboard; do
+	mkdir -p "/run/systemd/system/$unit.service.d"
+	printf '[Service]\nWatchdogSec=10s\n' >"/run/systemd/system/$unit.service.d/watchdog.conf"
+done
 check "a drop-in" systemctl daemon-reload
-check "systemctl restart" systemctl restart rdma_monitor
+check "systemctl restart" systemctl restart rdma_monitor rdma_dashboard
 pids
 mark
 for unit in "${units[@]}"; do
@@ -184,6 +185,9 @@ for unit in "${units[@]}"; do
 	check "$unit: of the new release" sh -c "/usr/local/sbin/$unit --version | grep -qx '$unit 1.1.9'"
 done
 check "all answer" eventually all_answer
+# Only the watchdog's test needs that drop-in.
+rm -r /run/systemd/system/rdma_{monitor,dashboard}.service.d
+check "without the drop-in" systemctl daemon-reload
 counted 15 "after the upgrade"
 tell holder +5
 says holder 'ok 20'
