@@ -31,7 +31,7 @@ lab_packages=(qemu-system-x86 busybox-static kmod cpio xz-utils iproute2 rdma-co
 # Real applications for the scenarios.
 test_packages=(jq valgrind strace shellcheck cppcheck spin ibverbs-utils rdmacm-utils libfabric-bin ucx-utils
 	openmpi-bin libopenmpi-dev python3 python3-pyverbs gcc-multilib prometheus curl tmux
-	chromium fonts-wqy-microhei locales groff)
+	chromium fonts-wqy-microhei locales groff musl-tools)
 # What the documents are checked with.
 test_packages+=(mandoc hunspell hunspell-en-gb debootstrap)
 

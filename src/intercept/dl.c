@@ -65,23 +65,36 @@ static void *dl_without_version(void *handle, const char *name, const char *vers
 	return dl_next_dlsym(handle, name);
 }
 
+/* Before glibc 2.34, in a program without libdl: whoever calls the hooks all the same gets NULL. */
+static void *dl_missing(void *handle, const char *name)
+{
+	return NULL;
+}
+
+static void *dl_missing_version(void *handle, const char *name, const char *version)
+{
+	return NULL;
+}
+
 static void dl_next_find(void)
 {
-	void *own;
+	void *next, *next_versioned, *own;
 
 	if (__atomic_load_n(&libc_dlsym, __ATOMIC_ACQUIRE))
 		return;
 	stands_back = elf_is_copy();
-	dl_next_dlsym = (dlsym_function *)elf_find_next("dlsym");
-	dl_next_dlvsym = (dlvsym_function *)elf_find_next("dlvsym");
-	if (!dl_next_dlvsym && libc_is_musl())
-		dl_next_dlvsym = dl_without_version;
+	next = elf_find_next("dlsym");
+	next_versioned = elf_find_next("dlvsym");
+	/* At once, never NULL: other threads may be on their way to it. */
+	dl_next_dlsym = next ? (dlsym_function *)next : dl_missing;
+	dl_next_dlvsym = next_versioned	  ? (dlvsym_function *)next_versioned :
+			 libc_is_musl() ? dl_without_version :
+					  dl_missing_version;
 	own = elf_find_in("libc.so.6", "dlsym");
 	if (!own)
 		own = elf_find_in("libdl.so.2", "dlsym"); /* before glibc 2.34 */
-	/* Release: who sees this one sees the others. */
-	__atomic_store_n(&libc_dlsym, own ? (dlsym_function *)own : dl_next_dlsym,
-			 __ATOMIC_RELEASE);
+	/* Release: who sees this one sees the others. NULL: libdl may come later. */
+	__atomic_store_n(&libc_dlsym, (dlsym_function *)(own ? own : next), __ATOMIC_RELEASE);
 }
 
 /* Our own questions must not leave an error for the application's dlerror(). */
@@ -125,12 +138,24 @@ static void *verb_library_symbol(enum verb verb)
 	return found == verbs[verb].entry ? NULL : found;
 }
 
+/* The default definition in the object that RTLD_NEXT leads to. glibc before 2.36 answers with that
+ * of the object's first node, which is a verb of IBVERBS_1.0 with other structures. */
+static void *verb_next(enum verb verb)
+{
+	void *found = dl_ask(RTLD_NEXT, verbs[verb].name), *by_default = NULL;
+	const struct link_map *object = found ? elf_find_object(found) : NULL;
+
+	if (object)
+		by_default = elf_find_in_object(object, verbs[verb].name);
+	return by_default ? by_default : found;
+}
+
 static void *verb_resolve(enum verb verb)
 {
 	void *found;
 
 	dl_next_find();
-	found = dl_ask(RTLD_NEXT, verbs[verb].name);
+	found = verb_next(verb);
 	if (found && elf_has_copies()) /* then it may be of one, with nothing real behind it */
 		found = elf_find_next(verbs[verb].name);
 	if (!found || found == verbs[verb].entry)
@@ -203,6 +228,8 @@ static int verb_find(const char *name)
 /* The answer to a probe for what nobody has: NULL, and dlerror says so. */
 static void *verb_not_found(const char *name)
 {
+	if (!libc_dlsym)
+		return NULL;
 	/* Another copy of this library would be found behind us. */
 	return libc_dlsym(elf_has_copies() ? dl_library_handle("libc.so.6") : RTLD_NEXT, name);
 }

@@ -30,11 +30,11 @@
 
 extern struct r_debug _r_debug WEAK;	     /* glibc */
 extern struct r_debug *_dl_debug_addr WEAK; /* musl */
-extern const char *gnu_get_libc_version(void) WEAK;
 
+/* Not by functions that only glibc has: gcompat adds those to musl. */
 bool libc_is_musl(void)
 {
-	return !gnu_get_libc_version;
+	return &_dl_debug_addr && !&_r_debug;
 }
 
 const struct link_map *libc_objects(void)
@@ -201,6 +201,30 @@ HIDDEN int __snprintf_chk(char *text, size_t size, int flag, size_t real_size, c
 	length = __vsnprintf_chk(text, size, flag, real_size, format, arguments);
 	va_end(arguments);
 	return length;
+}
+
+/* ---- numbers: headers since glibc 2.38 call these, which read "0b1" with base 0, too */
+
+long plain_strtol(const char *text, char **ret_end, int base) __asm__("strtol");
+unsigned long plain_strtoul(const char *text, char **ret_end, int base) __asm__("strtoul");
+unsigned long long plain_strtoull(const char *text, char **ret_end, int base) __asm__("strtoull");
+HIDDEN long __isoc23_strtol(const char *text, char **ret_end, int base);
+HIDDEN unsigned long __isoc23_strtoul(const char *text, char **ret_end, int base);
+HIDDEN unsigned long long __isoc23_strtoull(const char *text, char **ret_end, int base);
+
+HIDDEN long __isoc23_strtol(const char *text, char **ret_end, int base)
+{
+	return plain_strtol(text, ret_end, base);
+}
+
+HIDDEN unsigned long __isoc23_strtoul(const char *text, char **ret_end, int base)
+{
+	return plain_strtoul(text, ret_end, base);
+}
+
+HIDDEN unsigned long long __isoc23_strtoull(const char *text, char **ret_end, int base)
+{
+	return plain_strtoull(text, ret_end, base);
 }
 
 /* ---- stat, which glibc has since 2.33; before, programs had a function of another name in them.

@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "base/cycles.h"
-#include "base/problem.h"
 #include "base/signals.h"
 #include "intercept/elf.h"
 #include "intercept/inherited.h"
@@ -139,12 +138,11 @@ static enum phase library_join(struct library *library)
 		.mode = config->shm_mode,
 		.shared = config->shm_mode_chosen && (config->shm_mode & 077),
 		.limits = &config->limits,
+		.no_lock = libc_find_mutex() ? NULL : "libpthread is not loaded",
 		.log = &library->log,
 	};
 	char problem[PROBLEM_SIZE], text[PROBLEM_SIZE + 80];
-	int result = libc_find_mutex() ?
-			     ledger_open(&library->ledger, &options, problem) :
-			     problem_set(-ENOSYS, problem, "libpthread is not loaded");
+	int result = ledger_open(&library->ledger, &options, problem);
 	enum phase phase;
 
 	phase = result == 0 || result == LEDGER_ALONE ? PHASE_ACTIVE :

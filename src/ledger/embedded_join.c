@@ -147,6 +147,8 @@ int embedded_open(struct ledger *ledger, const struct ledger_options *options,
 	struct identity self = identity_self();
 	int result;
 
+	if (options->no_lock)
+		return problem_set(-ENOSYS, problem, "%s", options->no_lock);
 	ledger->embedded.pid = self.pid;
 	ledger->embedded.start = self.start;
 	ledger->embedded.view = self.view;

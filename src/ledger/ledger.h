@@ -83,6 +83,7 @@ struct ledger_options {
 	const char *name;   /* of the embedded file below /dev/shm */
 	mode_t mode;	    /* of a file that has to be created */
 	bool shared;	    /* the mode was an explicit choice: a file of another user will do */
+	const char *no_lock; /* why no process-shared lock can be had here, or NULL */
 	const struct ledger_limits *limits; /* must outlive the ledger */
 	const struct log *log;		    /* likewise */
 };
