@@ -53,11 +53,11 @@ run_unloadable() {
 	program_patch "$work/many" 56 '\100\001' # 320 headers, more than are read: the kernel decides
 	check "run: headers that are not read" not complains 125 'statically linked' run "$work/many"
 
-	program musl
-	at=$(number "$work/musl" $(($(loader_header "$work/musl") + 8)) 8)
-	program_patch "$work/musl" "$at" '/lib/ld-musl-x86_64.so.1\0'
-	check "run: another C library" unloadable musl \
-		'the program uses another C library (its dynamic linker is /lib/ld-musl-x86_64.so.1, the library needs ld-'
+	program uclibc
+	at=$(number "$work/uclibc" $(($(loader_header "$work/uclibc") + 8)) 8)
+	program_patch "$work/uclibc" "$at" '/lib/ld64-uClibc.so.0\0'
+	check "run: another C library" unloadable uclibc \
+		'the program uses another C library (its dynamic linker is /lib/ld64-uClibc.so.0, the library needs ld-'
 
 	program foreign
 	program_patch "$work/foreign" 18 '\xf3\0'
@@ -67,11 +67,11 @@ run_unloadable() {
 	check "run: another ELF class" unloadable narrow 'the program is for '
 
 	printf '#!%s -x\n' "$work/static" >"$work/script"
-	printf '#! /usr/bin/env -S A=1 %s\n' "$work/musl" >"$work/script.env"
+	printf '#! /usr/bin/env -S A=1 %s\n' "$work/uclibc" >"$work/script.env"
 	printf '#!%s\n' "$work/script" >"$work/script.script"
 	chmod 755 "$work"/script*
 	check "run: a script of a static program" complains 125 "$work/static: not started" run "$work/script"
-	check "run: one by env" complains 125 "$work/musl: not started" run "$work/script.env"
+	check "run: one by env" complains 125 "$work/uclibc: not started" run "$work/script.env"
 	check "run: a script of a script" complains 125 "$work/static: not started" run "$work/script.script"
 	PATH=$work:$PATH check "run: by PATH" complains 125 "$work/static: not started" run script.script
 
@@ -88,7 +88,7 @@ run_unloadable() {
 	chmod 755 "$work/script.relative"
 	PATH=$work:$PATH check "run: a relative interpreter is not searched in PATH" complains 127 \
 		"the interpreter 'static' of its first line (#!) does not exist" run "$work/script.relative"
-	at=$(number "$work/musl" $(($(loader_header "$work/musl") + 8)) 8)
+	at=$(number "$work/uclibc" $(($(loader_header "$work/uclibc") + 8)) 8)
 	text=$(dd if="$(type -P true)" bs=1 skip="$at" count=80 status=none | tr '\0' '\n' | sed -n 1p)
 	check "run: the dynamic linker itself" exits 3 run "$text" /bin/sh -c 'exit 3'
 

@@ -257,6 +257,11 @@ one_ledger() {
 	run_fresh host:qp=3 musl linked linked 3
 	check "musl: its file has a name of its own" [ -e "/dev/shm/$RDMA_INTERCEPT_SHM_NAME.musl" ]
 	check "and no other is made" [ ! -e "/dev/shm/$RDMA_INTERCEPT_SHM_NAME" ]
+	fresh
+	status=0
+	env LD_LIBRARY_PATH="$work/musl" RDMA_INTERCEPT_LIMITS=process:qp=3 "$build/rdma_intercept" run \
+		"$work/musl/linked" linked 3 >"$work/out" 2>"$work/err" || status=$?
+	check "rdma_intercept run starts a program of musl with the library" went_well
 	start musl hold 2
 	check "a process of musl holds 2" eventually all_say 'made 2'
 	check "the command shows it under that name" shown_by_name "${started[0]}"

@@ -105,7 +105,8 @@ void check_libc(const struct facts *facts, struct finding *finding)
 
 	if (musl)
 		finding_set(finding, &doubtful,
-			    "programs that use musl start without the library: rdma_intercept guard on TENANT",
+			    "programs that use musl do not read /etc/ld.so.preload: start them with "
+			    "rdma_intercept run, or rdma_intercept guard on TENANT",
 			    "glibc %s, and %s for programs that use musl", gnu_get_libc_version(),
 			    found.gl_pathv[0]);
 	else

@@ -269,6 +269,9 @@ static bool is_loader(const struct program *program, const char *own)
 		one.st_dev == other.st_dev);
 }
 
+/* What the dynamic linkers of musl are called; the library loads with them, too. */
+#define MUSL_LOADER "ld-musl-"
+
 static int check_loader(const struct program *program, const char *own, char problem[PROBLEM_SIZE])
 {
 	if (!program->loader[0] && is_loader(program, own))
@@ -278,7 +281,8 @@ static int check_loader(const struct program *program, const char *own, char pro
 				   _("%.*s: not started: the program is statically linked, so that no "
 				     "library can be loaded into it: link it dynamically, or %s; %s"),
 				   PROBLEM_PATH, program->path, _(guard_help), _(try_help));
-	if (strcmp(file_name(program->loader), file_name(own)))
+	if (strcmp(file_name(program->loader), file_name(own)) &&
+	    strncmp(file_name(program->loader), MUSL_LOADER, strlen(MUSL_LOADER)))
 		return problem_set(-ENOEXEC, problem,
 				   _("%.*s: not started: the program uses another C library (its dynamic "
 				     "linker is %.*s, the library needs %s): build it for this C library, "
