@@ -6,9 +6,11 @@ cd "$(dirname "$0")"
 
 usage() {
 	cat <<-TEXT
-	usage: ./build_all.sh [demo | test [OPTION...] [LABEL]]
+	usage: ./build_all.sh [demo | package [ARCH] | test [OPTION...] [LABEL]]
 	  (no argument)  install missing packages and build into build/
 	  demo           build, then show the whole: library, collector, monitor, guard, top
+	  package        make .deb and .rpm files in build-package/packages, which work on Debian 11 and
+	                 later; ARCH: amd64 or arm64, another one in build-package-ARCH
 	  test           build, then run all tests: on stand-in libraries, in virtual machines on a
 	                 real kernel, and under the sanitizers
 	  test LABEL     only the tests with this label: quick (a minute, no virtual machine),
@@ -25,6 +27,8 @@ say() { printf '\n== %s\n' "$*"; }
 build_packages=(gcc libc6-dev make cmake pkgconf libibverbs-dev librdmacm-dev libsystemd-dev libjansson-dev
 	libmicrohttpd-dev libsqlite3-dev libncurses-dev
 	clang bpftool libbpf-dev libmnl-dev gettext)
+# What makes packages, from libraries of other releases that packaging/sysroot fetches.
+packaging_packages=(rpm binutils)
 # The lab: a virtual machine, Soft-RoCE's tools, and what the demonstration runs in it.
 lab_packages=(qemu-system-x86 busybox-static kmod cpio xz-utils iproute2 rdma-core ibverbs-providers perftest
 	systemd)
@@ -70,6 +74,37 @@ build() {
 			-e 'Messages in Chinese: left out' || true; }
 	cmake --build "$directory" -j "$(nproc)" -- --no-print-directory |
 		{ grep -v -e '\] Built target' -e '\] Building' -e '\] Linking' || true; }
+}
+
+# make_packages [ARCH]: the library's directory is another one in packages of the other kind
+make_packages() {
+	local own arch directory=build-package machine sysroot
+	own=$(dpkg --print-architecture)
+	arch=${1:-$own}
+	case $arch in
+	amd64) machine=x86_64 ;;
+	arm64) machine=aarch64 ;;
+	*) echo "build_all.sh: package: unknown architecture '$arch': expected amd64 or arm64" >&2; exit 2 ;;
+	esac
+	if [ "$arch" != "$own" ]; then
+		directory=build-package-$arch
+		packaging_packages+=("gcc-${machine/_/-}-linux-gnu")
+	fi
+	install_missing "${build_packages[@]}" "${packaging_packages[@]}"
+	sysroot=$(packaging/sysroot "$arch")
+	rm -f "$directory"/packages/*.{deb,rpm}
+	for generator in DEB:lib/$machine-linux-gnu RPM:lib64; do
+		build "$directory" -DCMAKE_TOOLCHAIN_FILE="$PWD/packaging/sysroot.cmake" -DCMAKE_INSTALL_PREFIX=/usr \
+			-DRDMA_INTERCEPT_SYSROOT="$sysroot" -DRDMA_INTERCEPT_ARCH="$arch" -DRDMA_INTERCEPT_TESTS=OFF \
+			-DCMAKE_INSTALL_LIBDIR="${generator#*:}"
+		(cd "$directory" && cpack -G "${generator%%:*}" >cpack.log 2>&1) || {
+			cat "$directory/cpack.log" >&2
+			exit 1
+		}
+	done
+	rm -rf "$directory/packages/_CPack_Packages"
+	say "Packages:"
+	ls "$directory"/packages/*
 }
 
 # sanitized NAME SANITIZER: builds into build-NAME, without the page, whose code is no C
@@ -173,6 +208,11 @@ demo)
 	install_missing "${build_packages[@]}" "${lab_packages[@]}"
 	build build
 	exec tests/demo.sh
+	;;
+package)
+	shift
+	[ $# -le 1 ] || { usage >&2; exit 2; }
+	make_packages "$@"
 	;;
 test)
 	shift

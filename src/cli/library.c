@@ -42,6 +42,7 @@ static bool search(char ret_path[PATH_MAX])
 		"",
 		"/../lib/" CLI_LIBRARY_ARCHITECTURE,
 		"/../lib",
+		"/../lib64",
 	};
 	char directory[PATH_MAX];
 

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=sh disable=SC2034 # of the other parts of the script
+# The package of the library: no host names a library that is gone.
+unit=
+
+# Takes the library out of /etc/ld.so.preload, as 'rdma_intercept disable' does: that command is
+# another package, which may have been removed before. What other lines say stays.
+preload_remove() {
+	file=/etc/ld.so.preload
+	new=$file.rdma_intercept
+	ours='[^[:space:]:]*librdma_intercept\.so'
+	rm -f "$new"
+	grep -q 'librdma_intercept\.so' "$file" 2>/dev/null || return 0
+	exec 9</etc
+	flock 9 2>/dev/null || true
+	sed -E "/^[[:space:]:]*$ours[[:space:]:]*\$/d
+		s/(^|[[:space:]:])$ours([[:space:]:]+|\$)/\\1/g" "$file" >"$new"
+	chmod --reference="$file" "$new"
+	chown --reference="$file" "$new"
+	sync "$new"
+	if [ -s "$new" ]; then
+		mv -f "$new" "$file"
+	else
+		rm -f "$file" "$new"
+	fi
+	exec 9<&-
+}
+
+package_install() { :; }
+package_remove() {
+	preload_remove
+	rm -f /etc/profile.d/rdma_intercept.sh
+}
+# What programs with the library left: their books without a collector, and their log.
+package_forget_run() {
+	rm -f /dev/shm/rdma_intercept_shm /dev/shm/rdma_intercept_shm.[0-9]* /tmp/rdma_intercept.log*
+}
+package_forget() { :; }
