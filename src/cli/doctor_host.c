@@ -17,9 +17,10 @@
 #include "base/translation.h"
 #include "cli/doctor.h"
 #include "cli/library.h"
+#include "cli/preload_list.h"
+#include "cli/trial.h"
 
 #define ROOT_VARIABLE "RDMA_INTERCEPT_DOCTOR_ROOT" /* for tests: files of another host */
-#define PRELOAD_FILE "/etc/ld.so.preload"
 
 const char *doctor_path(const char *path, char ret_path[PATH_MAX])
 {
@@ -38,40 +39,6 @@ static bool host_has(const char *path)
 
 /* ---- programs */
 
-/* Runs a program, with a value of LD_PRELOAD or without one: its status as of wait(), and what it
- * printed first. -1 if it could not be started. */
-static int program_run(char *const words[], const char *preload, char *ret_text, size_t size)
-{
-	int fds[2], status = -1;
-	ssize_t length = 0;
-	pid_t child;
-
-	*ret_text = '\0';
-	if (pipe2(fds, O_CLOEXEC))
-		return -1;
-	child = fork();
-	if (child == 0) {
-		dup2(fds[1], STDOUT_FILENO);
-		dup2(fds[1], STDERR_FILENO);
-		if (preload)
-			setenv("LD_PRELOAD", preload, true);
-#ifdef __SANITIZE_ADDRESS__
-		setenv("ASAN_OPTIONS", "verify_asan_link_order=0", true);
-#endif
-		execvp(words[0], words);
-		_exit(127);
-	}
-	close(fds[1]);
-	if (child > 0) {
-		length = file_read(fds[0], ret_text, size - 1);
-		ret_text[length > 0 ? length : 0] = '\0';
-		if (TEMP_FAILURE_RETRY(waitpid(child, &status, 0)) != child)
-			status = -1;
-	}
-	close(fds[0]);
-	return status;
-}
-
 /* This program itself: the loader tells on its standard error what it could not preload. */
 void check_program(const struct facts *facts, struct finding *finding)
 {
@@ -83,7 +50,7 @@ void check_program(const struct facts *facts, struct finding *finding)
 		finding_set(finding, &untried, NULL, "no library was found: no program was started with it");
 		return;
 	}
-	status = program_run(words, path, text, sizeof(text));
+	status = trial_start(words, &(struct trial){ .preload = path }, text, sizeof(text));
 	if (status < 0)
 		finding_set(finding, &untried, NULL, "no program can be started: %s", strerror(errno));
 	else if (WIFSIGNALED(status))
@@ -139,8 +106,8 @@ void check_preload(const struct facts *facts, struct finding *finding)
 	preload_entry(entry);
 	if (*entry && access(entry, R_OK))
 		finding_set(finding, &broken,
-			    "every program prints an error at its start: sed -i '/librdma_intercept/d' "
-			    "/etc/ld.so.preload",
+			    "every program prints an error at its start: '" CLI_NAME " disable', or sed -i "
+			    "'/librdma_intercept/d' /etc/ld.so.preload",
 			    "%s names %s: %s", PRELOAD_FILE, entry, strerror(errno));
 	else if (*entry)
 		finding_set(finding, &fine, sanitized, "%s loads the library into every program",
@@ -150,7 +117,8 @@ void check_preload(const struct facts *facts, struct finding *finding)
 			    "LD_PRELOAD loads the library into programs started from this shell");
 	else
 		finding_set(finding, &doubtful,
-			    "the library is loaded only into programs that '" CLI_NAME " run' starts",
+			    "the library is loaded only into programs that '" CLI_NAME " run' starts; for all: '"
+			    CLI_NAME " enable'",
 			    "neither LD_PRELOAD nor %s names the library", PRELOAD_FILE);
 }
 
@@ -176,7 +144,7 @@ static bool unit_check(const char *unit, struct finding *finding)
 				(char *)unit, NULL };
 	char text[512], loaded[32], enabled[32], active[32];
 
-	if (program_run(words, NULL, text, sizeof(text)) != 0) {
+	if (trial_start(words, &(struct trial){ .preload = NULL }, text, sizeof(text)) != 0) {
 		finding_set(finding, &untried, NULL, "systemctl does not answer: %.200s", text);
 		return true;
 	}

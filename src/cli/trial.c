@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Trials; see trial.h. A program counts if it is on this host and works without the library; then
+ * it has to end with the same status and print the same with it. The dynamic linker's complaints
+ * are part of what it prints.
+ */
+#include "cli/trial.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/translation.h"
+#include "output/memory.h"
+
+enum {
+	PATIENCE = 120,	    /* seconds until a program that hangs is stopped by SIGALRM */
+	NOBODY = 65534,	    /* user and group */
+	TEXT_SIZE = 512,    /* of what a program prints */
+	LISTED_SIZE = 4096, /* of what the dynamic linker lists */
+};
+
+/* Plain ones, set-user-ID ones, and the first program that the next boot starts. */
+static char *const programs[][4] = {
+	{ "/bin/true", NULL },
+	{ "/bin/sh", "-c", "/bin/true | /bin/cat", NULL },
+	{ "/bin/ls", "-d", "/", NULL },
+	{ "/bin/su", "--version", NULL },
+	{ "/bin/mount", "--version", NULL },
+	{ "/usr/bin/sudo", "-h", NULL },
+	{ "/lib/systemd/systemd", "--version", NULL },
+};
+enum { PROGRAMS = sizeof(programs) / sizeof(programs[0]) };
+
+struct trial_results {
+	struct {
+		int status;
+		char text[TEXT_SIZE];
+	} of[PROGRAMS][2]; /* as root, and without privileges */
+};
+
+static _Noreturn void trial_execute(char *const words[], const struct trial *trial)
+{
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (null >= 0)
+		dup2(null, STDIN_FILENO);
+	if (trial->preload)
+		setenv("LD_PRELOAD", trial->preload, true);
+	if (trial->list)
+		setenv("LD_TRACE_LOADED_OBJECTS", "1", true);
+#ifdef __SANITIZE_ADDRESS__
+	setenv("ASAN_OPTIONS", "verify_asan_link_order=0", true);
+#endif
+	if (trial->unprivileged && (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
+				    setresuid(NOBODY, NOBODY, NOBODY)))
+		_exit(127);
+	alarm(PATIENCE);
+	execvp(words[0], words);
+	_exit(127);
+}
+
+int trial_start(char *const words[], const struct trial *trial, char *ret_text, size_t size)
+{
+	int fds[2], status = -1;
+	ssize_t length = 0;
+	char rest[TEXT_SIZE];
+	pid_t child;
+
+	*ret_text = '\0';
+	if (pipe2(fds, O_CLOEXEC))
+		return -1;
+	child = fork();
+	if (child == 0) {
+		dup2(fds[1], STDOUT_FILENO);
+		dup2(fds[1], STDERR_FILENO);
+		trial_execute(words, trial);
+	}
+	close(fds[1]);
+	if (child > 0) {
+		length = file_read(fds[0], ret_text, size - 1);
+		ret_text[length > 0 ? length : 0] = '\0';
+		while (file_read(fds[0], rest, sizeof(rest)) > 0)
+			; /* or a program that prints more would end by SIGPIPE */
+		if (TEMP_FAILURE_RETRY(waitpid(child, &status, 0)) != child)
+			status = -1;
+	}
+	close(fds[0]);
+	return status;
+}
+
+struct trial_results *trial_record(void)
+{
+	struct trial_results *results = memory_need(calloc(1, sizeof(*results)));
+
+	for (int i = 0; i < PROGRAMS; i++)
+		for (int way = 0; way < 2; way++)
+			results->of[i][way].status =
+				trial_start(programs[i], &(struct trial){ .unprivileged = way },
+					    results->of[i][way].text, TEXT_SIZE);
+	return results;
+}
+
+/* The dynamic linker of the first program says that it loads the library. */
+static int trial_check_loaded(const struct trial_results *before, const char *library,
+			      const char *preload, char problem[PROBLEM_SIZE])
+{
+	char *text = memory_need(malloc(LISTED_SIZE));
+	int result = 0, status;
+
+	if (before->of[0][0].status)
+		result = problem_set(-ENOEXEC, problem, _("%s: it does not start on this host"),
+				     programs[0][0]);
+	if (!result) {
+		status = trial_start(programs[0], &(struct trial){ .preload = preload, .list = true },
+				     text, LISTED_SIZE);
+		if (status || !strstr(text, library))
+			result = problem_set(-ELIBBAD, problem,
+					     _("%s: the dynamic linker of %s does not load it: expected a "
+					       "library for the C library of this host"),
+					     library, programs[0][0]);
+	}
+	free(text);
+	return result;
+}
+
+int trial_compare(const struct trial_results *before, const char *library, bool by_variable,
+		  char problem[PROBLEM_SIZE])
+{
+	const char *preload = by_variable ? library : NULL;
+	char text[TEXT_SIZE];
+
+	for (int i = 0; i < PROGRAMS; i++)
+		for (int way = 0; way < 2; way++) {
+			int status;
+
+			if (before->of[i][way].status) /* it is not on this host */
+				continue;
+			status = trial_start(programs[i],
+					     &(struct trial){ .preload = preload, .unprivileged = way },
+					     text, sizeof(text));
+			if (status >= 0 && WIFSIGNALED(status))
+				return problem_set(-ELIBBAD, problem,
+						   _("with %s, '%s' ends with signal %d"), library,
+						   programs[i][0], WTERMSIG(status));
+			if (status || strcmp(text, before->of[i][way].text))
+				return problem_set(-ELIBBAD, problem,
+						   _("with %s, '%s' does not work as without it: %.300s"),
+						   library, programs[i][0], text);
+		}
+	return trial_check_loaded(before, library, preload, problem);
+}
+
+int trial_compare_with_file(const struct trial_results *before, const char *library,
+			    const char *candidate, const char *file, char problem[PROBLEM_SIZE])
+{
+	char said[PROBLEM_SIZE] = "";
+	ssize_t length = 0;
+	int fds[2];
+	pid_t child;
+
+	if (pipe2(fds, O_CLOEXEC))
+		return 0;
+	child = fork();
+	if (child == 0) {
+		if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+		    mount(candidate, file, NULL, MS_BIND, NULL))
+			_exit(0);
+		if (!trial_compare(before, library, false, said))
+			_exit(0);
+		length = write(fds[1], said, strlen(said));
+		_exit(length < 0);
+	}
+	close(fds[1]);
+	if (child > 0) {
+		length = file_read(fds[0], said, sizeof(said) - 1);
+		said[length > 0 ? length : 0] = '\0';
+		TEMP_FAILURE_RETRY(waitpid(child, NULL, 0));
+	}
+	close(fds[0]);
+	return *said ? problem_set(-ELIBBAD, problem, "%s", said) : 0;
+}
