@@ -8,13 +8,16 @@ unit=
 preload_remove() {
 	file=/etc/ld.so.preload
 	new=$file.rdma_intercept
-	ours='[^[:space:]:]*librdma_intercept\.so'
+	ours='([^[:space:]:#]*/)?librdma_intercept\.so'
 	rm -f "$new"
 	grep -q 'librdma_intercept\.so' "$file" 2>/dev/null || return 0
 	exec 9</etc
 	flock 9 2>/dev/null || true
-	sed -E "/^[[:space:]:]*$ours[[:space:]:]*\$/d
-		s/(^|[[:space:]:])$ours([[:space:]:]+|\$)/\\1/g" "$file" >"$new"
+	# Lines that name only the library, and then the library in other lines, up to a comment.
+	sed -E "\\,^([[:space:]:]*$ours)+[[:space:]:]*\$,d
+		:again
+		s,^(([^#]*[[:space:]:])?)$ours([[:space:]:]+|\$),\\1,
+		t again" "$file" >"$new"
 	chmod --reference="$file" "$new"
 	chown --reference="$file" "$new"
 	sync "$new"
