@@ -137,7 +137,7 @@ lifecycle() {
 		cat <<-'END'
 			# A systemctl that writes down what it is asked for.
 			mkdir -p /run/systemd/system
-			printf '#!/bin/sh\necho "$*" >>/steps/systemctl\n[ "$1" != is-enabled ] || echo enabled\n' >/usr/bin/systemctl
+			printf '#!/bin/sh\necho "$*" >>/steps/systemctl\ncase "$*" in *is-enabled*) echo enabled ;; esac\n' >/usr/bin/systemctl
 			chmod 755 /usr/bin/systemctl
 			entries >/steps/before
 			step install apt-get -y -qq install /packages/*.deb
@@ -170,7 +170,7 @@ lifecycle() {
 	check "packages install" ended install 0
 	looks_right
 	for unit in collector_server rdma_monitor rdma_dashboard; do
-		check "$unit: starts when it is new" grep -q "^start $unit" "$place/up/steps/systemctl_install"
+		check "$unit: starts when it is new" grep -q -E "(^| )start $unit" "$place/up/steps/systemctl_install"
 		check "$unit: restarts after an upgrade only if it runs" grep -q "^try-restart $unit" "$place/up/steps/systemctl_upgrade"
 		check "$unit: an upgrade does not stop it" lacks "$place/up/steps/systemctl_upgrade" "^stop"
 	done
