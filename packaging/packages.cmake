@@ -95,13 +95,9 @@ if(RDMA_INTERCEPT_ARCH)
   set(CPACK_RPM_PACKAGE_ARCHITECTURE ${CMAKE_SYSTEM_PROCESSOR})
 endif()
 set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION /etc/logrotate.d /usr/lib/systemd /usr/lib/systemd/system
-  /usr/lib/sysusers.d /usr/lib/tmpfiles.d /usr/share/locale /usr/share/locale/zh_CN
+  /usr/lib/tmpfiles.d /usr/share/locale /usr/share/locale/zh_CN
   /usr/share/locale/zh_CN/LC_MESSAGES /usr/share/bash-completion /usr/share/bash-completion/completions
-  /usr/${CMAKE_INSTALL_LIBDIR} /usr/${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-foreach(section man1 man5 man7 man8)
-  list(APPEND CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION /usr/share/man/zh_CN/${section})
-endforeach()
-list(APPEND CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION /usr/share/man/zh_CN)
+  /usr/${CMAKE_INSTALL_LIBDIR})
 
 set(directory ${CMAKE_CURRENT_BINARY_DIR}/package)
 foreach(component ${package_components})

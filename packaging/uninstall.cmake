@@ -13,7 +13,7 @@ if(EXISTS "${preload}")
   file(STRINGS "${preload}" preloaded REGEX "librdma_intercept\\.so")
   if(preloaded)
     message(FATAL_ERROR "uninstall: ${preload} names librdma_intercept.so: expected a host that does not "
-      "load it. Remove that line first:\n  sed -i '/librdma_intercept/d' ${preload}")
+      "load it. Remove that line first:\n  rdma_intercept disable\nor\n  sed -i '/librdma_intercept/d' ${preload}")
   endif()
 endif()
 file(STRINGS install_manifest.txt files)

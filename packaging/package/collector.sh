@@ -24,6 +24,7 @@ package_forget_run() {
 	rm -rf /run/rdma_intercept/state /run/rdma_intercept/collector.sock*
 	rm -f /tmp/rdma_collector.sock /tmp/rdma_collector.log*
 	rmdir /run/rdma_intercept 2>/dev/null || true
+	rmdir /var/log/rdma_intercept 2>/dev/null || true
 }
 package_forget() {
 	rm -rf /etc/rdma_intercept /var/lib/rdma_intercept /var/log/rdma_intercept

@@ -115,6 +115,16 @@ static void preload_restore(const char *old)
 		etc_file_commit(PRELOAD_FILE, ignored);
 }
 
+/* The end of a change: what is not in place by now is not going to be. */
+static int change_end(const char *path, int result, char *old, char *new)
+{
+	if (result < 0)
+		etc_file_abandon(path);
+	free(old);
+	free(new);
+	return result;
+}
+
 /* 1: the file names the library from now on; 0: it did before. */
 static int preload_enable(const struct trial_results *before, const char *library,
 			  char problem[PROBLEM_SIZE])
@@ -125,10 +135,8 @@ static int preload_enable(const struct trial_results *before, const char *librar
 	if (result)
 		return result;
 	new = preload_list_with(old ? old : "", library);
-	if (old && !strcmp(old, new)) {
-		result = trial_compare(before, library, false, problem);
-		goto out;
-	}
+	if (old && !strcmp(old, new))
+		return change_end(PRELOAD_FILE, trial_compare(before, library, false, problem), old, new);
 	result = etc_file_prepare(PRELOAD_FILE, new, problem);
 	if (!result)
 		result = preload_try(before, library, old, problem);
@@ -139,14 +147,7 @@ static int preload_enable(const struct trial_results *before, const char *librar
 		if (result)
 			preload_restore(old);
 	}
-	if (result)
-		etc_file_abandon(PRELOAD_FILE);
-	else
-		result = 1;
-out:
-	free(old);
-	free(new);
-	return result;
+	return change_end(PRELOAD_FILE, result ? result : 1, old, new);
 }
 
 static char *profile_text(const char *library)
@@ -193,21 +194,14 @@ static int profile_enable(const char *library, char problem[PROBLEM_SIZE])
 	int result = etc_file_read(PROFILE_FILE, &old, problem);
 
 	if (!result && old && !strcmp(old, new))
-		goto out;
+		return change_end(PROFILE_FILE, 0, old, new);
 	if (!result)
 		result = etc_file_prepare(PROFILE_FILE, new, problem);
 	if (!result)
 		result = profile_try(library, problem);
 	if (!result)
 		result = etc_file_commit(PROFILE_FILE, problem);
-	if (result)
-		etc_file_abandon(PROFILE_FILE);
-	else
-		result = 1;
-out:
-	free(old);
-	free(new);
-	return result;
+	return change_end(PROFILE_FILE, result ? result : 1, old, new);
 }
 
 int command_enable(const struct cli *cli)
@@ -265,18 +259,13 @@ static int preload_disable(char problem[PROBLEM_SIZE])
 		return result;
 	new = preload_list_without(old);
 	if (!strcmp(old, new))
-		goto out;
+		return change_end(PRELOAD_FILE, 0, old, new);
 	if (*new)
 		result = etc_file_prepare(PRELOAD_FILE, new, problem);
 	if (!result)
 		result = *new ? etc_file_commit(PRELOAD_FILE, problem) :
 				etc_file_remove(PRELOAD_FILE, problem);
-	if (!result)
-		result = 1;
-out:
-	free(old);
-	free(new);
-	return result;
+	return change_end(PRELOAD_FILE, result ? result : 1, old, new);
 }
 
 static int profile_disable(char problem[PROBLEM_SIZE])
