@@ -131,7 +131,9 @@ int main(void)
 		       (double)text.length / 1e6);
 		text_free(&text);
 	}
+#if __GLIBC_PREREQ(2, 33)
 	printf("memory in use: %.0f MB\n", (double)mallinfo2().uordblks / 1e6);
+#endif
 	if (slowest < METRICS_MOST_MS)
 		return 0;
 	printf("missed: /metrics takes %d ms or more\n", METRICS_MOST_MS);

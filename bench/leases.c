@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cycles.h"
 #include "collector.h"
 #include "harness.h"
 #include "ledger/ledger.h"
@@ -94,7 +95,7 @@ static void spin_acquire(void)
 {
 	while (__atomic_exchange_n(&spin->held, 1, __ATOMIC_ACQUIRE))
 		while (LOAD(spin->held))
-			__builtin_ia32_pause();
+			cycles_pause();
 }
 
 static void spin_release(void)

@@ -50,6 +50,7 @@ imports() {
 	awk -v column="$column" '/^[^#]/ {
 		node = $2
 		if (node == "weak") print $1
+		else if (column == 2 && node == "-") next
 		else print $1 "@" (column == 2 ? node : NF > 2 ? $3 : "GLIBC_2.17")
 	}' "$table" >"$work/allowed"
 	printf '%s\n' _ITM_deregisterTMCloneTable _ITM_registerTMCloneTable __gmon_start__ >>"$work/allowed"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The processor's counter of time, which costs a few instructions where a clock costs tens. Its
- * unit differs between machines: two looks at the counter and at a clock tell the scale.
+ * unit differs between machines: two looks at the counter and at a clock tell the scale. And the
+ * processor's pause, for loops that wait for so short a time that sleeping would take longer.
  */
 #ifndef BASE_CYCLES_H
 #define BASE_CYCLES_H
@@ -21,6 +22,15 @@ static inline uint64_t cycles_now(void)
 	return value;
 #else
 	return clock_now_ns();
+#endif
+}
+
+static inline void cycles_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
 #endif
 }
 

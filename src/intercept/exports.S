@@ -6,20 +6,22 @@
  * is the same address by a hidden name, for our own tables: a reference to
  * the exported one could be diverted by another preloaded library.
  */
+#include "intercept/machine.h"
+
 #define ENTRY(verb)                                                                                \
-	.globl entry_##verb; .hidden entry_##verb; .type entry_##verb, @function;                  \
-	entry_##verb: jmp wrap_##verb; .size entry_##verb, . - entry_##verb;
+	.globl entry_##verb; .hidden entry_##verb; .type entry_##verb, %function;                  \
+	entry_##verb: LANDING; JUMP wrap_##verb; .size entry_##verb, . - entry_##verb;
 #define EXPORT(verb, name)                                                                         \
-	.globl export_##verb; .type export_##verb, @function;                                      \
+	.globl export_##verb; .type export_##verb, %function;                                      \
 	.set export_##verb, entry_##verb; .symver export_##verb, name
 
 #define CREATE(library, node, verb, ...) ENTRY(verb) EXPORT(verb, verb@@@node);
 #define DESTROY(library, node, verb, ...) ENTRY(verb) EXPORT(verb, verb@@@node);
 #define SPECIAL(library, node, verb, ...) ENTRY(verb) EXPORT(verb, verb@@@node);
 #define UNVERSIONED(library, verb, ...)                                                            \
-	ENTRY(verb) .globl verb; .type verb, @function; .set verb, entry_##verb;
+	ENTRY(verb) .globl verb; .type verb, %function; .set verb, entry_##verb;
 
 	.text
 #include "intercept/verbs.def"
 
-	.section .note.GNU-stack, "", @progbits
+	OBJECT_NOTES

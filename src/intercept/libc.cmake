@@ -14,12 +14,15 @@ foreach(row IN LISTS rows)
   endif()
   if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
     list(LENGTH row columns)
-    set(node "GLIBC_2.17")
+    set(node ${libc_oldest})
     if(columns GREATER 2)
       list(GET row 2 node)
     endif()
   endif()
-  if(symbol MATCHES "environ$") # the variable; all else are functions
+  if(node STREQUAL "-") # not for this processor
+    continue()
+  endif()
+  if(symbol MATCHES "^(environ|__stack_chk_guard)$") # variables; all else are functions
     string(APPEND code "\t.globl ${symbol}\n\t.type ${symbol}, %object\n\t.size ${symbol}, 8\n${symbol}:\n")
   else()
     string(APPEND code "\t.globl ${symbol}\n\t.type ${symbol}, %function\n${symbol}:\n")

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/pages.h"
 #include "intercept/config.h"
 #include "intercept/handles.h"
 #include "intercept/pace.h"
@@ -30,8 +31,6 @@ enum phase {
 };
 
 _Static_assert((int)PHASE_ACTIVE == (int)RATES_QUIET, "verbs compare one word with both");
-
-enum { LIBRARY_PAGE = 4096 };
 
 /* Buckets of the rates that the environment sets. */
 struct library_rates {
@@ -62,8 +61,8 @@ struct library {
 	bool has_pending_refund;
 	uint64_t pending_refund[DEVICES_MAX][KINDS_COUNTED];
 	/* From here on fork wipes nothing. */
-	struct handles handles __attribute__((aligned(LIBRARY_PAGE)));
-} __attribute__((aligned(LIBRARY_PAGE)));
+	struct handles handles __attribute__((aligned(PAGE_LARGEST)));
+} __attribute__((aligned(PAGE_LARGEST)));
 
 /* Whether every constructor refuses. */
 static inline bool library_refuses(const struct library *library)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cycles.h"
 #include "intercept/library.h"
 #include "intercept/posts.h"
 #include "ledger/leaselayout.h"
@@ -215,7 +216,7 @@ static void pace_sleep(uint64_t ns)
 		return;
 	}
 	for (uint64_t until = clock_now_ns() + ns; clock_now_ns() < until;)
-		__builtin_ia32_pause();
+		cycles_pause();
 }
 
 /* How long to wait before the next look; 0: the post may be made. */

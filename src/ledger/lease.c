@@ -11,12 +11,12 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
+#include "base/pages.h"
 #include "base/signals.h"
 
 enum {
 	/* So often, and for LEASE_PATIENCE_MS, one charge asks while others take what was given. */
 	ROUNDS_LEAST = 1000,
-	PAGE = 4096,
 };
 
 const uint64_t lease_no_cap[KINDS_COUNTED];
@@ -89,7 +89,7 @@ static bool grow_reply_is_outdated(const struct ledger_lease *lease, unsigned de
  */
 static const struct lease_row *lease_far_row(const struct lease_table *near, uint32_t number)
 {
-	size_t offset = offsetof(struct lease_table, row[number]), before = offset % PAGE;
+	size_t offset = offsetof(struct lease_table, row[number]), before = offset % PAGE_LARGEST;
 	char *whole = mremap((void *)near, 0, sizeof(*near), MREMAP_MAYMOVE), *page;
 
 	assert(number < LEASES_MAX);
