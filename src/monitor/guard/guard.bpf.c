@@ -26,6 +26,8 @@
 #include "monitor/guard/charges.bpf.h"
 #include "monitor/guard/found.bpf.h"
 
+#include <linux/ptrace.h>
+
 #include <bpf/bpf_tracing.h>
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

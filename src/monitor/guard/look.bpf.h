@@ -6,14 +6,11 @@
 #ifndef MONITOR_GUARD_LOOK_BPF_H
 #define MONITOR_GUARD_LOOK_BPF_H
 
+#include "monitor/guard/call.bpf.h"
 #include "monitor/guard/closed.bpf.h"
 #include "monitor/guard/commands.bpf.h"
 #include "monitor/guard/stale.bpf.h"
 #include "monitor/guard/tenants.bpf.h"
-
-#include <linux/ptrace.h>
-
-enum { TS_COMPAT = 2 }; /* of a thread: it is in a 32-bit call */
 
 /* The number of a device, as in uverbsN, by that of its file: the first ones have numbers of
  * their own, the others follow in a range that the kernel chose. */
@@ -203,21 +200,18 @@ static __always_inline int look_at_ioctl(struct file *file, __u64 argument, int 
 /* Where the message lies that the current call writes: in one piece. */
 static __always_inline int look_message_of_call(__u64 *ret_message)
 {
-	enum { WRITE = 1, WRITEV = 20, WRITE_32 = 4, WRITEV_32 = 146 };
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	int narrow = task->thread_info.status & TS_COMPAT;
-	__u64 call = regs->orig_rax, buffer = narrow ? (__u32)regs->rcx : regs->rsi, base = 0;
-	__u64 count = narrow ? (__u32)regs->rdx : regs->rdx;
+	struct write_call call = write_call_current();
+	__u64 base = 0;
 
-	if (call == (narrow ? WRITE_32 : WRITE)) {
-		*ret_message = buffer;
+	if (call.is_write) {
+		*ret_message = call.buffer;
 		return 0;
 	}
-	if (call != (narrow ? WRITEV_32 : WRITEV) || count != 1)
+	if (!call.is_writev || call.count != 1)
 		return -EOPNOTSUPP;
 	/* An address of 32 bits is the lower half of the word. */
-	if (bpf_probe_read_user(&base, narrow ? sizeof(__u32) : sizeof(base), (const void *)buffer))
+	if (bpf_probe_read_user(&base, call.narrow ? sizeof(__u32) : sizeof(base),
+				(const void *)call.buffer))
 		return -EFAULT;
 	*ret_message = base;
 	return 0;

@@ -58,7 +58,8 @@ struct cred {
 };
 
 struct thread_info {
-	__u32 status;
+	__u64 flags;
+	__u32 status; /* x86 */
 };
 
 struct task_struct {
