@@ -120,7 +120,7 @@ static void case_start(const char *case_name)
 		close(fd);
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		if (getppid() == parent)
-			execl("/proc/self/exe", program_invocation_short_name, "--case", case_name, NULL);
+			exec_again(program_invocation_short_name, "--case", case_name);
 		_exit(126);
 	}
 	cases.pid[cases.started++] = pid;
@@ -489,7 +489,7 @@ static pid_t start(const char *scenario, const char *settings, bool preloaded)
 		setenv("RDMA_INTERCEPT_LOG_FILE_PATH", log_path, 1);
 		setenv("RDMA_COLLECTOR_SOCKET", harness_path("collector.sock"), 1);
 		settings_apply(settings);
-		execl("/proc/self/exe", "test", scenario, NULL);
+		exec_again("test", scenario, NULL);
 		_exit(126);
 	}
 	return pid;

@@ -104,6 +104,18 @@ int spawn(const char *scenario, const char *settings);
 pid_t spawn_start(const char *scenario, const char *settings);
 int spawn_wait(pid_t pid);
 
+/*
+ * This program again, under that name and with one or two arguments (NULL: one): what to execute.
+ * Where an emulator runs the tests, HARNESS_EMULATOR is its path, and it is executed. exec_again
+ * does it, and returns only if that fails.
+ */
+struct again {
+	const char *program;
+	char *arguments[8];
+};
+struct again program_again(const char *name, const char *first, const char *second);
+void exec_again(const char *name, const char *first, const char *second);
+
 /* fork(), but the child is killed when its parent ends. A change of user cancels that: a
  * scenario that changes its user calls die_with_parent after it. */
 pid_t fork_child(void);

@@ -252,7 +252,7 @@ static void calls_exec(const char *argument)
 		word_store(WORD_WORKER, (uint64_t)worker);
 		word_await(WORD_STEP, 1);
 	}
-	execl("/proc/self/exe", "test", "tries", NULL);
+	exec_again("test", "tries", NULL);
 }
 
 static void exec_alone(void)

@@ -269,7 +269,7 @@ static void *race_thread(void *unused)
 		__atomic_store_n(race.at, turn & 1 ? race.harmful : race.harmless,
 				 __ATOMIC_RELAXED);
 		for (unsigned i = turn * 7 % 97; i; i--)
-			__asm__ volatile("pause");
+			pause_briefly();
 	}
 	return NULL;
 }

@@ -151,7 +151,7 @@ static void *flip_thread(void *argument)
 			__atomic_store_n((__u32 *)target->at, value, __ATOMIC_RELAXED);
 		random = random * 1664525 + 1013904223;
 		for (unsigned i = random >> 16; i % PAUSE; i--)
-			__asm__ volatile("pause");
+			pause_briefly();
 	}
 	return NULL;
 }

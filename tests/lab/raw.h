@@ -50,6 +50,16 @@ enum {
 	REG_MR_RESP_RKEY,
 };
 
+/* For a moment, without the kernel. */
+static inline void pause_briefly(void)
+{
+#ifdef __aarch64__
+	__asm__ volatile("yield");
+#else
+	__asm__ volatile("pause");
+#endif
+}
+
 /* What an object is made of; which of it depends on the kind. */
 struct parts {
 	__u32 pd, cq;

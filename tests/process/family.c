@@ -71,7 +71,7 @@ static void execs(const char *argument)
 	struct fixture fixture = fixture_open();
 
 	CHECK(qp_make(&fixture, IBV_QPT_RC) && used(KIND_qp) == 1);
-	execl("/proc/self/exe", "test", "join_and_look:0", NULL);
+	exec_again("test", "join_and_look:0", NULL);
 }
 
 static void fork_and_exec(const char *argument)
@@ -82,13 +82,13 @@ static void fork_and_exec(const char *argument)
 	CHECK(qp_make(&fixture, IBV_QPT_RC) != NULL);
 	child = fork_child();
 	if (child == 0) {
-		execl("/proc/self/exe", "test", "held:1", NULL);
+		exec_again("test", "held:1", NULL);
 		_exit(126);
 	}
 	CHECK(spawn_wait(child) == 0);
 	child = vfork();
 	if (child == 0) {
-		execl("/proc/self/exe", "test", "held:1", NULL);
+		exec_again("test", "held:1", NULL);
 		_exit(126);
 	}
 	CHECK(spawn_wait(child) == 0);

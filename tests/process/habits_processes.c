@@ -168,12 +168,12 @@ void habit_vfork_exec(void)
 
 void habit_posix_spawned(void)
 {
-	char *arguments[] = { "test", "habit:plain", NULL };
+	struct again again = program_again("test", "habit:plain", NULL);
 	extern char **environ;
 	pid_t pid;
 
 	habit_tell_work();
-	habit_need(!posix_spawn(&pid, "/proc/self/exe", NULL, NULL, arguments, environ));
+	habit_need(!posix_spawn(&pid, again.program, NULL, NULL, again.arguments, environ));
 	habit_reap(pid);
 }
 

@@ -72,7 +72,7 @@ static void again_with(int fd, const char *scenario)
 	if (dup2(fd, STDERR_FILENO) < 0)
 		abort();
 	close(fd);
-	execl("/proc/self/exe", "test", scenario, NULL);
+	exec_again("test", scenario, NULL);
 	abort();
 }
 

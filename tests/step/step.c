@@ -26,7 +26,7 @@ enum { TRAP = 0xcc, TRAP_MASK = 0xff, SYSTEM_CALL = 0x050f, SYSTEM_CALL_MASK = 0
 #define BREAK() __asm__ volatile("int3" ::: "memory")
 #else
 enum { PROCESSOR_KNOWN = 0, AT_OFFSET = 0 };
-enum { TRAP = 0, TRAP_MASK = 0, SYSTEM_CALL = 1, SYSTEM_CALL_MASK = 0 };
+enum { TRAP = 0, TRAP_MASK = 0, SYSTEM_CALL = 0, SYSTEM_CALL_MASK = 0xff };
 #define BREAK() raise(SIGTRAP)
 #endif
 

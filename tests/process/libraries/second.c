@@ -17,6 +17,12 @@ PUBLIC unsigned second_calls(void);
 PUBLIC struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 
 typedef void *dlsym_function(void *handle, const char *name);
+#ifdef __aarch64__
+#define LIBC_OLDEST "GLIBC_2.17"
+#else
+#define LIBC_OLDEST "GLIBC_2.2.5"
+#endif
+
 typedef struct ibv_qp *create_function(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 
 static unsigned calls;
@@ -32,7 +38,7 @@ static dlsym_function *next_dlsym(void)
 	static dlsym_function *next;
 
 	if (!next)
-		next = (dlsym_function *)dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+		next = (dlsym_function *)dlvsym(RTLD_NEXT, "dlsym", LIBC_OLDEST);
 	return next;
 }
 
