@@ -6,11 +6,12 @@ cd "$(dirname "$0")"
 
 usage() {
 	cat <<-TEXT
-	usage: ./build_all.sh [demo | package [ARCH] | test [OPTION...] [LABEL]]
+	usage: ./build_all.sh [demo | package [ARCH] | arm64 | test [OPTION...] [LABEL]]
 	  (no argument)  install missing packages and build into build/
 	  demo           build, then show the whole: library, collector, monitor, guard, top
 	  package        make .deb and .rpm files in build-package/packages, which work on Debian 11 and
 	                 later; ARCH: amd64 or arm64, another one in build-package-ARCH
+	  arm64          install a cross compiler and build for aarch64 into build-arm64/
 	  test           build, then run all tests: on stand-in libraries, in virtual machines on a
 	                 real kernel, and under the sanitizers
 	  test LABEL     only the tests with this label: quick (a minute, no virtual machine),
@@ -38,6 +39,9 @@ test_packages=(jq valgrind strace shellcheck cppcheck spin ibverbs-utils rdmacm-
 	chromium fonts-wqy-microhei locales groff musl-tools)
 # What the documents are checked with.
 test_packages+=(mandoc hunspell hunspell-en-gb debootstrap)
+
+# A cross compiler, and emulators of the processor and of a machine.
+arm64_packages=(gcc-aarch64-linux-gnu qemu-user-static qemu-system-arm)
 
 # npm bundles the page; whoever has one from elsewhere needs no package.
 command -v npm >/dev/null || build_packages+=(nodejs npm)
@@ -167,7 +171,7 @@ test_command() {
 		esac
 		shift
 	done
-	install_missing "${build_packages[@]}" "${lab_packages[@]}" "${test_packages[@]}"
+	install_missing "${build_packages[@]}" "${lab_packages[@]}" "${test_packages[@]}" "${arm64_packages[@]}"
 	if [ -n "$list" ]; then
 		list_tests
 		return
@@ -213,6 +217,11 @@ package)
 	shift
 	[ $# -le 1 ] || { usage >&2; exit 2; }
 	make_packages "$@"
+	;;
+arm64)
+	install_missing "${build_packages[@]}" "${arm64_packages[@]}"
+	say "Building build-arm64"
+	packaging/cross arm64
 	;;
 test)
 	shift

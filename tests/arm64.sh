@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The library and its tests for aarch64, built by packaging/cross and run by QEMU's emulator of
+# programs: what the library exports and needs, each route of an application to it, and verbs of
+# the table. "emulated" (the long form) runs every unit and process test that can run there.
+#
+# Not in there, and why: that emulator says yes to MADV_WIPEONFORK and does nothing, so that a forked
+# child has the state of its parent (cases of family, posts and detours); it has no ptrace (kill
+# points); it makes threads, signals and /proc in ways of its own (hammer, soak, lines, failures,
+# badinput). The lab runs the library on a real arm64 kernel: lab/check --arch arm64.
+# usage: tests/arm64.sh [--list | --only CASE]
+# shellcheck disable=SC2317 # functions that run_cases calls
+set -euo pipefail
+cd "$(dirname "$0")/.."
+for program in qemu-aarch64-static aarch64-linux-gnu-gcc; do
+	command -v "$program" >/dev/null || { echo "skipped: $program is not installed: ./build_all.sh arm64 installs it"; exit 77; }
+done
+# shellcheck source=tests/cases.sh
+. tests/cases.sh
+
+# What ctest gives the tests of this processor; those of the other one get their own.
+prepare() {
+	build=$(packaging/cross arm64 "$@")
+	HARNESS_EMULATOR=$(command -v qemu-aarch64-static) QEMU_LD_PREFIX=$(lab/foreign arm64)
+	export HARNESS_EMULATOR QEMU_LD_PREFIX BUILD_DIRECTORY=$build HARNESS_PRELOAD=$build/librdma_intercept.so
+	export SOURCE_DIRECTORY=$PWD KINDS_DEF=$PWD/src/terms/kinds.def LC_ALL=C.UTF-8 LANGUAGE=
+}
+
+# emulated_test NAME [--only CASE]
+emulated_test() {
+	LD_LIBRARY_PATH=$build/fakeverbs "$HARNESS_EMULATOR" "$build/tests/$1" "${@:2}" >"$work/output" 2>&1 && return
+	tail -n 20 "$work/output"
+	return 1
+}
+
+# The names are those of the other processor; that the symbols are the rows is said by tests/house.sh.
+names_of() { nm -D --defined-only "$1" | awk '$2 == "T" { print $3 }' | sort; }
+library() {
+	prepare rdma_intercept
+	check "for aarch64" grep -q AArch64 <<<"$(readelf -hW "$build/librdma_intercept.so")"
+	check "dlsym and dlvsym under the first node of glibc there, and under 2.34" \
+		[ "$(names_of "$build/librdma_intercept.so" | grep -c '^dlv\?sym@\(GLIBC_2.17\|@GLIBC_2.34\)$')" -eq 4 ]
+	check "what it needs of libc is in the table" tests/hardening.sh --only imports
+}
+
+routes() {
+	prepare rdma_intercept process_routes
+	check "every route to the library" emulated_test process_routes
+}
+
+verbs() {
+	local verb
+
+	prepare rdma_intercept process_table
+	for verb in ibv_alloc_pd ibv_create_cq ibv_create_qp ibv_reg_mr ibv_create_srq rdma_create_qp; do
+		check "$verb" emulated_test process_table --only "$verb"
+	done
+}
+
+rules() {
+	prepare rdma_intercept process_rules
+	check "the rules of counting" emulated_test process_rules
+}
+
+# The table of all verbs, and the unit tests.
+emulated() {
+	local tests=(process_table process_rates process_ports process_notices) program
+
+	prepare
+	for program in "$build"/tests/unit_*; do
+		[ ! -x "$program" ] || tests+=("$(basename "$program")")
+	done
+	for program in "${tests[@]}"; do
+		check "$program" emulated_test "$program"
+	done
+}
+
+case ${1-} in
+emulated) shift; run_cases emulated "$@" ;;
+*) run_cases "library routes verbs rules" "$@" ;;
+esac
