@@ -8,7 +8,7 @@ set -euo pipefail
 # The programs are linked with the stand-in; here they get the real libraries.
 # run NAME [--only CASE]
 run() {
-	check "$*" env HARNESS_PRELOAD="$library" LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu \
+	check "$*" env HARNESS_PRELOAD="$library" LD_LIBRARY_PATH="/usr/lib/$(uname -m)-linux-gnu" \
 		"$BUILD_DIRECTORY/tests/daemon_$1" "${@:2}"
 }
 run programs
