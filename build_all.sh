@@ -41,7 +41,7 @@ test_packages=(jq valgrind strace shellcheck cppcheck spin ibverbs-utils rdmacm-
 test_packages+=(mandoc hunspell hunspell-en-gb debootstrap)
 
 # A cross compiler, and emulators of the processor and of a machine.
-arm64_packages=(gcc-aarch64-linux-gnu qemu-user-static qemu-system-arm)
+arm64_packages=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static qemu-system-arm)
 
 # npm bundles the page; whoever has one from elsewhere needs no package.
 command -v npm >/dev/null || build_packages+=(nodejs npm)
