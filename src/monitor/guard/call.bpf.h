@@ -8,6 +8,8 @@
 
 #include "monitor/kernel/structures.h"
 
+#include <linux/bpf.h>
+
 #include <bpf/bpf_helpers.h>
 
 /* A write() or writev(): its buffer (of writev: its vector) and how many. */
@@ -17,7 +19,7 @@ struct write_call {
 	__u64 buffer, count;
 };
 
-#ifdef __TARGET_ARCH_arm64
+#if defined(__TARGET_ARCH_arm64) || defined(__aarch64__)
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct pt_regs {
