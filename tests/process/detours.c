@@ -350,7 +350,11 @@ static void request_without_memory(const char *argument)
 
 /* ---- threads with small stacks */
 
-enum { STACK = 65536, MARK = 0x5a };
+#ifdef __aarch64__ /* glibc takes no smaller one there */
+enum { STACK = 262144, SMALL_STACK = 131072, MARK = 0x5a };
+#else
+enum { STACK = 65536, SMALL_STACK = 16384, MARK = 0x5a };
+#endif
 
 /* Bytes of its stack that a thread has used, of which it had the most so far. */
 static size_t stack_used(const unsigned char *stack)
@@ -417,7 +421,7 @@ static void stacks(const char *argument)
 		word_store(2, stack_of(refused_verb) - nothing);
 }
 
-/* In 16 KB, of which the thread's own data take a part, there is room for the verbs. */
+/* In 16 KB on x86, of which the thread's own data take a part, there is room for the verbs. */
 static void *all_verbs(void *argument)
 {
 	first_verbs(NULL);
@@ -431,7 +435,7 @@ static void small_stack(const char *argument)
 	pthread_t thread;
 
 	pthread_attr_init(&attributes);
-	CHECK(pthread_attr_setstacksize(&attributes, 16384) == 0);
+	CHECK(pthread_attr_setstacksize(&attributes, SMALL_STACK) == 0);
 	CHECK(pthread_create(&thread, &attributes, all_verbs, NULL) == 0);
 	pthread_join(thread, NULL);
 	CHECK(used(KIND_qp) == LIMIT);
