@@ -9,7 +9,7 @@
 #   lab      needs a virtual machine (case guide_lab)
 #   host     changes the host: only in a root of its own (GUIDE_ROOT=DIRECTORY, see bare.sh)
 #   long     takes long: only in a root of its own
-#   systemd  needs systemd as process 1: README.md's block is run by the lab's scenario units
+#   systemd  needs systemd as process 1: the block of whole-host.md is run by the lab's scenario units
 #   never    not run: the tests would run themselves
 # usage: tests/guide.sh [--list | --only CASE]
 #        tests/guide.sh --write DOCUMENT   put what the blocks print into the document;

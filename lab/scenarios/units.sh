@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The units under systemd, on a host that was set up by the README's five lines: start, limits,
+# The units under systemd, on a host that was set up by the lines of docs/whole-host.md: start, limits,
 # programs of ours that are killed, stopped, restarted, replaced by another release and ended, while
 # guarded programs keep their objects; policies that are reloaded, good and bad; and what the
 # collector needs works inside the sandbox of its unit.
@@ -55,8 +55,8 @@ full() { # TEXT
 	end more || true
 }
 
-# five: the block of README.md that sets up a host
-five() { awk '/^```sh host systemd/ { on = 1; next } /^```/ { on = 0 } on' README.md; }
+# lines: the block of the document that sets up a host
+lines() { awk '/^```sh host systemd/ { on = 1; next } /^```/ { if (on) exit } on' docs/whole-host.md; }
 # The host has built everything; here make would look at each file of the tree again, which takes an
 # emulated processor minutes. What it does then is this:
 mkdir "$scratch/bin"
@@ -69,14 +69,14 @@ chmod +x "$scratch/bin/make"
 
 mkdir -p /sys/fs/cgroup/guests.slice/1
 
-echo "-- the five lines of README.md"
-check "they are five" test "$(five | wc -l)" -eq 5
+echo "-- the lines of docs/whole-host.md"
+check "they are five" test "$(lines | wc -l)" -eq 5
 pasted() { PATH=$scratch/bin:$PATH bash -c "$1" >"$scratch/rows" 2>&1; }
 while IFS= read -r line <&3; do
 	mark
 	if pasted "$line"; then result=0; else result=1; fi
 	check "$line ($(elapsed) ms)" test "$result" -eq 0
-done 3< <(five)
+done 3< <(lines)
 for unit in "${units[@]}"; do
 	check "$unit is active" active "$unit"
 done
@@ -86,7 +86,7 @@ check "the monitor tells how it watches" status_says rdma_monitor '^watching by 
 check "the dashboard tells that the collector answers" eventually status_says rdma_dashboard 'the collector answers'
 
 echo "-- limits, reload"
-# policy_make LIMIT: the example that the five lines installed, edited
+# policy_make LIMIT: the example that these lines installed, edited
 policy_make() {
 	sed -e 's/^mode = audit/mode = enforce/' -e "/^\[tenant default]/,/^\[/s/^qp = .*/qp = $1/" \
 		-e '/^\[tenant guests]/,/^$/s/^qp = .*/qp = 5/' packaging/policy.conf.example >"$policy.new"
