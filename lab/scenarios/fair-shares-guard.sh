@@ -79,7 +79,7 @@ mark
 soon 1000 "a (guarded, without the library), b and others: 100, 200, 100" hold 100 200 100
 stay "three tenants" 100 200 100 $long
 check "the kernel has the share as the limit" is limits a 'qp 100' qp
-check "status says why" tells '"reason": *"share"' -j show tenant a
+check "status says why" eventually tells '"reason": *"share"' -j show tenant a
 end a
 mark
 soon 1000 "a has left: 0, 253, 127" hold 0 253 127
