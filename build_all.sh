@@ -117,8 +117,7 @@ sanitized() {
 }
 
 # run_tests BUILD... -- CTEST-ARGUMENT...: the tests of several builds as one run of ctest, so that
-# there is one count, in the last line. Tests and guests wait now and then, so there are three for
-# two processors.
+# there is one count, in the last line
 run_tests() {
 	local every=$PWD/build/every-build status=0
 	mkdir -p "$every"
@@ -128,7 +127,7 @@ run_tests() {
 		shift
 	done
 	shift
-	ctest --test-dir "$every" --output-on-failure --no-tests=error -j $(($(nproc) * 3 / 2)) "$@" |
+	ctest --test-dir "$every" --output-on-failure --no-tests=error -j "$(nproc)" "$@" |
 		tee "$every/output" || status=$?
 	awk '/^ *[0-9]+\/[0-9]+ Test +#/ { if (/   Passed /) passed++; else if (/\*\*\*Skipped/) skipped++; else failed++ }
 		END { printf "%d passed, %d failed", passed, failed; if (skipped) printf ", %d skipped", skipped; print "" }' \
