@@ -45,6 +45,10 @@ imports() {
 		skip_part "an instrumented library needs more"
 		return 0
 	fi
+	if ! grep -qE '^CMAKE_BUILD_TYPE:[A-Z]*=(Rel.*)?$' "$build/CMakeCache.txt"; then
+		skip_part "a library that is not optimized needs more"
+		return 0
+	fi
 	[ "$(readelf -hW "$build/librdma_intercept.so" | sed -n 's/^ *Machine: *//p')" != AArch64 ] || column=3
 	# Those of the compiler's own start files are weak and in no libc.
 	awk -v column="$column" '/^[^#]/ {
