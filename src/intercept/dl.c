@@ -97,6 +97,13 @@ static void dl_next_find(void)
 	__atomic_store_n(&libc_dlsym, (dlsym_function *)(own ? own : next), __ATOMIC_RELEASE);
 }
 
+/* While there is one thread, and before a sanitizer that starts after us asks. */
+static __attribute__((constructor)) void dl_begin(void)
+{
+	dl_next_find();
+	elf_begin_locking();
+}
+
 /* Our own questions must not leave an error for the application's dlerror(). */
 static void *dl_ask(void *handle, const char *name)
 {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A small reader of loaded ELF objects; see elf.h. It walks the list that the
- * loader keeps for debuggers, in load order, and needs no allocation and no
- * loader lock, so it works before any constructor has run.
+ * loader keeps for debuggers, in load order, and needs no allocation. Other threads
+ * unload objects meanwhile: it walks inside dl_iterate_phdr, which keeps them waiting.
+ * Only what is asked up to our constructor goes without that lock: there is one
+ * thread then, and a sanitizer's own dl_iterate_phdr may not work yet.
  */
 #include "intercept/elf.h"
 
@@ -108,32 +110,76 @@ void *elf_find_in_object(const struct link_map *object, const char *name)
 	return found ? found : hidden;
 }
 
-void *elf_find_in(const char *soname, const char *name)
+/* ---- questions to the list */
+
+struct elf_question {
+	void *(*answer)(const struct elf_question *question);
+	const char *soname, *name;
+	void *found;
+};
+
+static bool elf_locks;
+
+void elf_begin_locking(void)
+{
+	elf_locks = true;
+}
+
+/* Called for the first object, and for no other. */
+static int elf_answer_locked(struct dl_phdr_info *object, size_t size, void *argument)
+{
+	struct elf_question *question = argument;
+
+	question->found = question->answer(question);
+	return 1;
+}
+
+static void *elf_ask(struct elf_question question)
+{
+	if (!elf_locks || !dl_iterate_phdr(elf_answer_locked, &question))
+		question.found = question.answer(&question);
+	return question.found;
+}
+
+static void *elf_answer_in(const struct elf_question *question)
 {
 	for (const struct link_map *object = libc_objects(); object; object = object->l_next)
-		if (elf_same_name(elf_symbols(object).soname, soname))
-			return elf_find_in_object(object, name);
+		if (elf_same_name(elf_symbols(object).soname, question->soname))
+			return elf_find_in_object(object, question->name);
 	return NULL;
+}
+
+void *elf_find_in(const char *soname, const char *name)
+{
+	return elf_ask((struct elf_question){ .answer = elf_answer_in, .soname = soname, .name = name });
 }
 
 struct elf_search {
 	uintptr_t address;
-	ElfW(Addr) base;
-	const char *name;
+	const struct link_map *found;
 };
 
-static int elf_search_visit(struct dl_phdr_info *object, size_t size, void *argument)
+static const struct link_map *elf_object_of(const struct dl_phdr_info *entry)
+{
+	const struct link_map *object = libc_objects();
+
+	while (object && (object->l_addr != entry->dlpi_addr ||
+			  (object->l_addr == 0 && !elf_same_name(object->l_name, entry->dlpi_name))))
+		object = object->l_next;
+	return object;
+}
+
+static int elf_search_visit(struct dl_phdr_info *entry, size_t size, void *argument)
 {
 	struct elf_search *search = argument;
 
-	for (unsigned i = 0; i < object->dlpi_phnum; i++) {
-		const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+	for (unsigned i = 0; i < entry->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &entry->dlpi_phdr[i];
 
 		if (segment->p_type != PT_LOAD ||
-		    search->address - object->dlpi_addr - segment->p_vaddr >= segment->p_memsz)
+		    search->address - entry->dlpi_addr - segment->p_vaddr >= segment->p_memsz)
 			continue;
-		search->base = object->dlpi_addr;
-		search->name = object->dlpi_name;
+		search->found = elf_object_of(entry);
 		return 1;
 	}
 	return 0;
@@ -142,14 +188,9 @@ static int elf_search_visit(struct dl_phdr_info *object, size_t size, void *argu
 const struct link_map *elf_find_object(const void *address)
 {
 	struct elf_search search = { .address = (uintptr_t)address };
-	const struct link_map *object = libc_objects();
 
-	if (!dl_iterate_phdr(elf_search_visit, &search))
-		return NULL;
-	while (object && (object->l_addr != search.base ||
-			  (search.base == 0 && !elf_same_name(object->l_name, search.name))))
-		object = object->l_next;
-	return object;
+	dl_iterate_phdr(elf_search_visit, &search);
+	return search.found;
 }
 
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
@@ -167,7 +208,7 @@ static void *elf_find_unless_copy(const struct link_map *object, const char *nam
 	return found && elf_is_other_copy(object) ? NULL : found;
 }
 
-void *elf_find_next(const char *name)
+static void *elf_answer_next(const struct elf_question *question)
 {
 	const struct link_map *first = libc_objects(), *object = first;
 	void *found = NULL;
@@ -175,26 +216,45 @@ void *elf_find_next(const char *name)
 	while (object && object->l_ld != _DYNAMIC)
 		object = object->l_next;
 	for (object = object ? object->l_next : NULL; object && !found; object = object->l_next)
-		found = elf_find_unless_copy(object, name);
+		found = elf_find_unless_copy(object, question->name);
 	for (object = first; object && !found && object->l_ld != _DYNAMIC; object = object->l_next)
-		found = elf_find_unless_copy(object, name);
+		found = elf_find_unless_copy(object, question->name);
 	return found;
 }
 
-bool elf_has_copies(void)
+void *elf_find_next(const char *name)
+{
+	return elf_ask((struct elf_question){ .answer = elf_answer_next, .name = name });
+}
+
+/* The first copy of this library that is not this one. */
+static void *elf_answer_copy(const struct elf_question *question)
 {
 	const struct link_map *object = libc_objects();
 
 	while (object && !elf_is_other_copy(object))
 		object = object->l_next;
-	return object != NULL;
+	return object ? object->l_ld : NULL;
 }
 
-bool elf_is_copy(void)
+bool elf_has_copies(void)
+{
+	return elf_ask((struct elf_question){ .answer = elf_answer_copy });
+}
+
+/* The first copy, which may be this one. */
+static void *elf_answer_first(const struct elf_question *question)
 {
 	const struct link_map *object = libc_objects();
 
 	while (object && object->l_ld != _DYNAMIC && !elf_is_other_copy(object))
 		object = object->l_next;
-	return object && object->l_ld != _DYNAMIC;
+	return object ? object->l_ld : NULL;
+}
+
+bool elf_is_copy(void)
+{
+	void *first = elf_ask((struct elf_question){ .answer = elf_answer_first });
+
+	return first && first != _DYNAMIC;
 }

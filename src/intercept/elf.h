@@ -20,7 +20,7 @@ void *elf_find_in(const char *soname, const char *name);
 /* The same in that object. */
 void *elf_find_in_object(const struct link_map *object, const char *name);
 
-/* The loaded object with this address in it, or NULL. */
+/* The loaded object with this address in it, or NULL; the caller knows that nothing unloads it. */
 const struct link_map *elf_find_object(const void *address);
 
 /* The default definition of a function in the first object that was loaded
@@ -32,5 +32,8 @@ void *elf_find_next(const char *name);
  * whether another copy comes before this one. */
 bool elf_has_copies(void);
 bool elf_is_copy(void);
+
+/* From now on what is asked waits for threads that load or unload: called by our constructor. */
+void elf_begin_locking(void);
 
 #endif

@@ -7,6 +7,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -190,6 +192,32 @@ static void probes_of_old_library(const char *argument)
 	CHECK(fails(old, "ibv_create_qp", "IBVERBS_1.12"), "a node that the symbol does not have");
 }
 
+static bool plugins_end;
+
+static void *plugins_come_and_go(void *unused)
+{
+	while (!__atomic_load_n(&plugins_end, __ATOMIC_RELAXED)) {
+		void *one = beside("liblate.so"), *other = beside("libnamesake.so");
+
+		dlclose(one);
+		dlclose(other);
+	}
+	return NULL;
+}
+
+/* A thread unloads objects while another looks verbs up: those that nobody has, so that all are
+ * searched. */
+static void probes_beside_plugins(const char *argument)
+{
+	pthread_t thread;
+
+	CHECK(pthread_create(&thread, NULL, plugins_come_and_go, NULL) == 0);
+	for (unsigned i = 0; i < 2000; i++)
+		CHECK(dlsym(RTLD_DEFAULT, "ibv_create_srq") == NULL);
+	__atomic_store_n(&plugins_end, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+}
+
 static void probes(const char *argument)
 {
 	void *current = library("libibverbs.so.1", RTLD_LOCAL);
@@ -228,6 +256,7 @@ static const struct scenario scenarios[] = {
 	{ "probes_without_library", probes_without_library },
 	{ "probes_of_old_library", probes_of_old_library },
 	{ "probes", probes },
+	{ "probes_beside_plugins", probes_beside_plugins },
 	{ "unloading", unloading },
 	{ 0 },
 };
@@ -309,6 +338,8 @@ static void driver(void)
 	RUN(twice);
 	CASE("probes_without_library")
 		spawn("probes_without_library", "");
+	CASE("probes_beside_plugins")
+		spawn("probes_beside_plugins", "");
 	RUN(old_library);
 	CASE("probes") {
 		spawn("probes", "");
