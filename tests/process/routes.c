@@ -212,7 +212,7 @@ static void probes_beside_plugins(const char *argument)
 	pthread_t thread;
 
 	CHECK(pthread_create(&thread, NULL, plugins_come_and_go, NULL) == 0);
-	for (unsigned i = 0; i < 2000; i++)
+	for (unsigned i = 0; i < 10000; i++)
 		CHECK(dlsym(RTLD_DEFAULT, "ibv_create_srq") == NULL);
 	__atomic_store_n(&plugins_end, true, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
