@@ -8,15 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 
+enum { PATIENCE = 3 }; /* seconds for which a service manager that reads nothing is waited for */
+
 int notify_send(const char *assignments)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const struct timeval patience = { .tv_sec = PATIENCE };
 	size_t length = path ? strlen(path) : 0;
 	ssize_t sent;
 	int fd, error;
@@ -31,6 +35,7 @@ int notify_send(const char *assignments)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	sent = sendto(fd, assignments, strlen(assignments), MSG_NOSIGNAL, (struct sockaddr *)&address,
 		      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length));
 	error = sent < 0 ? -errno : 1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages to the service manager: which datagrams arrive, and when none is sent. */
+#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +80,16 @@ static void driver(void)
 			close(manager);
 			unlink(path);
 		}
+	}
+	CASE("full")
+	{
+		manager = manager_open(path);
+		while (notify_send("READY=1") == 1)
+			;
+		CHECK(notify_send("READY=1") == -EAGAIN, "a manager that reads nothing is given up");
+		CHECK(manager_got(manager, "READY=1"), "and what was sent before is there");
+		close(manager);
+		unlink(path);
 	}
 	CASE("alive")
 	{
