@@ -192,13 +192,17 @@ lifecycle() {
 trap_source='#include <stdlib.h>
 #include <sys/auxv.h>
 __attribute__((constructor)) static void begin(void) { if (getauxval(AT_SECURE)) abort(); }'
+# The same where a variable does not hide it.
+hidden_source='#include <stdlib.h>
+__attribute__((constructor)) static void begin(void) { if (!getenv("RDMA_INTERCEPT_ENABLE")) abort(); }'
 enabling() {
 	local base texts number=0
 	own_packages || { check "packages are made" false; return; }
 	base=$("$source/lab/root" "$own" "${needed[@]}") || { check "lab/root makes a root" false; return; }
 	place=$work/enabling
-	mkdir -p "$place/up/trap" "$place/up/texts"
+	mkdir -p "$place/up/trap" "$place/up/hidden" "$place/up/texts"
 	gcc -shared -fPIC -o "$place/up/trap/librdma_intercept.so" -x c - <<<"$trap_source"
+	gcc -shared -fPIC -o "$place/up/hidden/librdma_intercept.so" -x c - <<<"$hidden_source"
 	cp "$source/packaging/package/library.sh" "$place/up/"
 	texts=('L\n' '/a.so\nL\n' 'L\n/a.so\n' '/a.so L /b.so\n' '/a.so:L' '# a comment\nL' '  L  \n\n/a.so # L\n' 'L L\n/a.so' '/x/notlibrdma_intercept.so\n')
 	for text in "${texts[@]}"; do
@@ -211,6 +215,8 @@ enabling() {
 		alone='setpriv --reuid 65534 --regid 65534 --clear-groups'
 		loads() { grep -c librdma_intercept /proc/self/maps; }
 		step unprivileged $alone rdma_intercept enable
+		# Any user can lock what he may read, and nobody waits for him.
+		$alone flock /etc sleep infinity & holder=$!
 		step disable_nothing rdma_intercept disable
 		# Two at once.
 		rdma_intercept enable >/steps/first 2>&1 & one=$!
@@ -251,6 +257,22 @@ enabling() {
 		step nothing_left sh -c 'ls /etc/ld.so.preload* /etc/profile.d/rdma* 2>/dev/null'
 		step true /bin/true
 
+		# What the caller ignores, and what only his environment makes work.
+		step ignoring env --ignore-signal=CHLD,ALRM rdma_intercept enable
+		rdma_intercept disable >/dev/null
+		RDMA_INTERCEPT_ENABLE=0 RDMA_INTERCEPT_LIBRARY=/hidden/librdma_intercept.so step bad_hidden rdma_intercept enable
+		printf '# one\0/two.so\n' >/etc/ld.so.preload
+		cp /etc/ld.so.preload /steps/zero
+		step bad_zero rdma_intercept enable
+		cp /etc/ld.so.preload /steps/zero_kept
+		# One of the programs that a trial starts changes the file, outside of the trial.
+		printf '# one\n' >/etc/ld.so.preload
+		printf '#!/bin/sh\ncmp -s /etc/ld.so.preload /proc/1/root/etc/ld.so.preload || echo "# two" >>/proc/1/root/etc/ld.so.preload\n' >/usr/bin/sudo
+		chmod 755 /usr/bin/sudo
+		step bad_meanwhile rdma_intercept enable
+		cp /etc/ld.so.preload /steps/meanwhile
+		rm /usr/bin/sudo /etc/ld.so.preload
+
 		# disable and the package's own way do the same to a file.
 		for text in /texts/*; do
 			cp $text /etc/ld.so.preload
@@ -261,6 +283,8 @@ enabling() {
 			cp /etc/ld.so.preload /steps/${text##*/}.package 2>/dev/null || : >/steps/${text##*/}.package
 			rm -f /etc/ld.so.preload
 		done
+		kill $holder
+		step no_lock test ! -e /etc/.rdma_intercept.lock
 	END
 	check "packages install" ended install 0
 	check "enable is for root" ended unprivileged 4
@@ -291,6 +315,14 @@ enabling() {
 	check "a library that stops set-user-ID programs" printed bad_trap "nothing was changed: with /trap/.*ends with signal 6"
 	check "the same without a mount namespace" printed bad_restored 'ends with signal 6'
 	check "the old file is back" same old restored
+	check "a caller who ignores signals" ended ignoring 0
+	check "a library that works in the caller's environment only" printed bad_hidden 'ends with signal 6'
+	check "a list with a byte 0" printed bad_zero 'byte 0: expected text'
+	check "stays as it is" same zero zero_kept
+	check "a list that another program changes meanwhile" printed bad_meanwhile 'another program has changed it'
+	check "keeps that change" grep -q '^# two' "$place/up/steps/meanwhile"
+	check "and gets no other" lacks "$place/up/steps/meanwhile" librdma_intercept
+	check "the lock is removed" ended no_lock 0
 	check "nothing is left" ended nothing_left 2
 	check "programs start" ended true 0
 	check "and print nothing" test ! -s "$place/up/steps/true"
@@ -336,6 +368,12 @@ killed() {
 				[ "$(wc -l <"$root/etc/ld.so.preload")" -le 2 ] || echo "$call $when: $(cat "$root/etc/ld.so.preload")" >>"$place/bad"
 			done
 		done
+		rm -f "$root"/etc/ld.so.preload*
+		(umask 0 && strace -qq -o "$place/strace" -e trace=rename -e inject=rename:error=EIO:signal=KILL:when=1 \
+			"$command" enable --root "$root" >"$place/said" 2>&1) || true
+		stat -c '%n %a %s' "$root"/etc/ld.so.preload* >"$place/modes"
+		find "$root/etc" -maxdepth 1 -name '*ld.so.preload*' -perm /022 >"$place/writable"
+		printf '%s\n' "$good" >"$root/etc/ld.so.preload"
 		"$command" enable --root "$root" >/dev/null
 		ls "$root"/etc/ld.so.preload* >"$place/left"
 		cat "$root/etc/ld.so.preload" >>"$place/left"
@@ -345,6 +383,8 @@ killed() {
 	echo "killed at $(wc -l <"$place/points") points"
 	check "programs start after each, and other lines are there" test ! -e "$place/bad"
 	[ ! -e "$place/bad" ] || head "$place/bad"
+	check "killed without a umask before the first list is complete" grep -q 'ld.so.preload 644 0$' "$place/modes"
+	check "only root may write what is there then" test ! -s "$place/writable"
 	check "the next one leaves nothing of the killed ones" test "$(grep -c . "$place/left")" -eq 3
 }
 

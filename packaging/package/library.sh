@@ -4,15 +4,22 @@
 unit=
 
 # Takes the library out of /etc/ld.so.preload, as 'rdma_intercept disable' does: that command is
-# another package, which may have been removed before. What other lines say stays.
+# another package, which may have been removed before. What other lines say stays. The lock is of
+# that command, too: a file that only root can open, and which who has the lock removes.
 preload_remove() {
 	file=/etc/ld.so.preload
 	new=$file.rdma_intercept
 	ours='([^[:space:]:#]*/)?librdma_intercept\.so'
 	rm -f "$new"
 	grep -q 'librdma_intercept\.so' "$file" 2>/dev/null || return 0
-	exec 9</etc
-	flock 9 2>/dev/null || true
+	lock=/etc/.rdma_intercept.lock
+	before=$(umask)
+	umask 077
+	while
+		exec 9>>"$lock"
+		flock 9 2>/dev/null && own=$(stat -c %i - <&9) &&
+			[ "$own" != "$(stat -c %i "$lock" 2>/dev/null)" ]
+	do :; done
 	# Lines that name only the library, and then the library in other lines, up to a comment.
 	sed -E "\\,^([[:space:]:]*$ours)+[[:space:]:]*\$,d
 		:again
@@ -26,6 +33,8 @@ preload_remove() {
 	else
 		rm -f "$file" "$new"
 	fi
+	umask "$before"
+	rm -f "$lock"
 	exec 9<&-
 }
 

@@ -7,6 +7,8 @@
  * has passed the trials before it.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +39,8 @@ static int enable_enter(const struct cli *cli)
 				cli->command->name);
 	if (root && (chroot(root) || chdir("/")))
 		return cli_fail(cli, CLI_WRONG, "--root: %s: %s", root, strerror(errno));
-	/* Trials find what the host has, not what this shell has. */
-	unsetenv("LD_PRELOAD");
+	/* Or the end of a trial could not be waited for; the caller may ignore it. */
+	signal(SIGCHLD, SIG_DFL);
 	return CLI_OK;
 }
 
@@ -90,29 +92,31 @@ static int library_check(char ret_path[PATH_MAX], char problem[PROBLEM_SIZE])
 static int preload_try(const struct trial_results *before, const char *library, bool exists,
 		       char problem[PROBLEM_SIZE])
 {
-	FILE *empty = exists ? NULL : fopen(PRELOAD_FILE, "ax");
-	int result = 0;
+	int empty = -1, result = 0;
 
-	if (!exists && !empty)
-		return problem_set(-errno, problem, "%s: %s", PRELOAD_FILE, strerror(errno));
-	if (empty)
-		fclose(empty);
+	/* (never more than 0644, whatever the umask) */
+	if (!exists) {
+		empty = open(PRELOAD_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+		if (empty < 0)
+			return problem_set(-errno, problem, "%s: %s", PRELOAD_FILE, strerror(errno));
+		close(empty);
+	}
 	result = trial_compare_with_file(before, library, PRELOAD_FILE ETC_FILE_CANDIDATE, PRELOAD_FILE,
 					 problem);
-	if (result && empty)
+	if (result && !exists)
 		unlink(PRELOAD_FILE);
 	return result;
 }
 
-/* Back to what was there; what failed before is in problem. */
-static void preload_restore(const char *old)
+/* Back to what was there, unless another program has changed it; what failed before is in problem. */
+static void preload_restore(const char *old, const char *new)
 {
 	char ignored[PROBLEM_SIZE];
 
 	if (!old)
 		etc_file_remove(PRELOAD_FILE, ignored);
 	else if (!etc_file_prepare(PRELOAD_FILE, old, ignored))
-		etc_file_commit(PRELOAD_FILE, ignored);
+		etc_file_commit(PRELOAD_FILE, new, ignored);
 }
 
 /* The end of a change: what is not in place by now is not going to be. */
@@ -141,11 +145,11 @@ static int preload_enable(const struct trial_results *before, const char *librar
 	if (!result)
 		result = preload_try(before, library, old, problem);
 	if (!result)
-		result = etc_file_commit(PRELOAD_FILE, problem);
+		result = etc_file_commit(PRELOAD_FILE, old, problem);
 	if (!result) {
 		result = trial_compare(before, library, false, problem);
 		if (result)
-			preload_restore(old);
+			preload_restore(old, new);
 	}
 	return change_end(PRELOAD_FILE, result ? result : 1, old, new);
 }
@@ -200,7 +204,7 @@ static int profile_enable(const char *library, char problem[PROBLEM_SIZE])
 	if (!result)
 		result = profile_try(library, problem);
 	if (!result)
-		result = etc_file_commit(PROFILE_FILE, problem);
+		result = etc_file_commit(PROFILE_FILE, old, problem);
 	return change_end(PROFILE_FILE, result ? result : 1, old, new);
 }
 
@@ -226,7 +230,7 @@ int command_enable(const struct cli *cli)
 		result = profile ? profile_enable(library, problem) :
 				   preload_enable(before, library, problem);
 	free(before);
-	close(lock);
+	etc_file_unlock(lock);
 	if (result < 0)
 		return cli_fail(cli, CLI_WRONG, "enable: nothing was changed: %s", problem);
 	cli_page_begin(&page, cli);
@@ -263,7 +267,7 @@ static int preload_disable(char problem[PROBLEM_SIZE])
 	if (*new)
 		result = etc_file_prepare(PRELOAD_FILE, new, problem);
 	if (!result)
-		result = *new ? etc_file_commit(PRELOAD_FILE, problem) :
+		result = *new ? etc_file_commit(PRELOAD_FILE, old, problem) :
 				etc_file_remove(PRELOAD_FILE, problem);
 	return change_end(PRELOAD_FILE, result ? result : 1, old, new);
 }
@@ -292,7 +296,7 @@ int command_disable(const struct cli *cli)
 	if (preload >= 0)
 		profile = profile_disable(problem);
 	if (lock >= 0)
-		close(lock);
+		etc_file_unlock(lock);
 	if (preload < 0 || profile < 0)
 		return cli_fail(cli, CLI_WRONG, "disable: %s", problem);
 	cli_page_begin(&page, cli);

@@ -22,6 +22,8 @@ enum {
 	LABEL_MOST = 512,
 };
 
+#define LOCK_FILE "/etc/.rdma_intercept.lock"
+
 static const char label_name[] = "security.selinux";
 
 static int etc_fail(const char *path, char problem[PROBLEM_SIZE])
@@ -37,11 +39,30 @@ static const char *candidate_of(const char *path, char ret_path[PATH_MAX])
 
 int etc_file_lock(char problem[PROBLEM_SIZE])
 {
-	int fd = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct stat own, present;
+	int fd, result;
 
-	if (fd < 0 || TEMP_FAILURE_RETRY(flock(fd, LOCK_EX)))
-		return etc_fail("/etc", problem);
-	return fd;
+	for (;;) {
+		fd = open(LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (fd < 0)
+			return etc_fail(LOCK_FILE, problem);
+		if (TEMP_FAILURE_RETRY(flock(fd, LOCK_EX)) || fstat(fd, &own)) {
+			result = etc_fail(LOCK_FILE, problem);
+			close(fd);
+			return result;
+		}
+		/* Who had the lock before has removed the file. */
+		if (!lstat(LOCK_FILE, &present) && own.st_ino == present.st_ino &&
+		    own.st_dev == present.st_dev)
+			return fd;
+		close(fd);
+	}
+}
+
+void etc_file_unlock(int lock)
+{
+	unlink(LOCK_FILE);
+	close(lock);
 }
 
 int etc_file_read(const char *path, char **ret_text, char problem[PROBLEM_SIZE])
@@ -74,6 +95,10 @@ int etc_file_read(const char *path, char **ret_text, char problem[PROBLEM_SIZE])
 		return result;
 	}
 	text[length] = '\0';
+	if (strlen(text) != (size_t)length) {
+		free(text);
+		return problem_set(-EINVAL, problem, _("%s: it contains a byte 0: expected text"), path);
+	}
 	*ret_text = text;
 	return 0;
 }
@@ -128,10 +153,27 @@ static int directory_sync(const char *path)
 	return result;
 }
 
-int etc_file_commit(const char *path, char problem[PROBLEM_SIZE])
+/* Programs that know nothing of the lock change files below /etc, too. */
+static int present_check(const char *path, const char *old, char problem[PROBLEM_SIZE])
+{
+	char *present = NULL;
+	int result = etc_file_read(path, &present, problem);
+
+	if (!result && strcmp(present ? present : "", old ? old : ""))
+		result = problem_set(-EBUSY, problem,
+				     _("%s: another program has changed it meanwhile: run the command again"),
+				     path);
+	free(present);
+	return result;
+}
+
+int etc_file_commit(const char *path, const char *old, char problem[PROBLEM_SIZE])
 {
 	char candidate[PATH_MAX];
+	int result = present_check(path, old, problem);
 
+	if (result)
+		return result;
 	if (rename(candidate_of(path, candidate), path) || directory_sync(path))
 		return etc_fail(path, problem);
 	return 0;

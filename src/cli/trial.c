@@ -9,13 +9,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/translation.h"
 #include "output/memory.h"
@@ -49,9 +52,16 @@ struct trial_results {
 static _Noreturn void trial_execute(char *const words[], const struct trial *trial)
 {
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	sigset_t none;
 
 	if (null >= 0)
 		dup2(null, STDIN_FILENO);
+	/* What the host does, and not what this shell makes of it. */
+	clearenv();
+	setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", true);
+	signal(SIGALRM, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (trial->preload)
 		setenv("LD_PRELOAD", trial->preload, true);
 	if (trial->list)
@@ -67,11 +77,31 @@ static _Noreturn void trial_execute(char *const words[], const struct trial *tri
 	_exit(127);
 }
 
+/* What the program and those that it started print: the first is kept, and the rest is read, or a
+ * program would end by SIGPIPE. False if one still has its output open after too long a time. */
+static bool trial_read(int fd, char *ret_text, size_t size)
+{
+	struct pollfd printed = { .fd = fd, .events = POLLIN };
+	uint64_t deadline_ns = clock_now_ns() + (PATIENCE + 1) * 1000000000ull;
+	size_t length = 0;
+	ssize_t got = 1;
+
+	while (got > 0 && clock_now_ns() < deadline_ns) {
+		char more[TEXT_SIZE];
+
+		if (TEMP_FAILURE_RETRY(poll(&printed, 1, 1000)) <= 0)
+			continue;
+		got = TEMP_FAILURE_RETRY(read(fd, more, sizeof(more)));
+		for (ssize_t i = 0; i < got && length < size - 1; i++)
+			ret_text[length++] = more[i];
+	}
+	ret_text[length] = '\0';
+	return got <= 0;
+}
+
 int trial_start(char *const words[], const struct trial *trial, char *ret_text, size_t size)
 {
 	int fds[2], status = -1;
-	ssize_t length = 0;
-	char rest[TEXT_SIZE];
 	pid_t child;
 
 	*ret_text = '\0';
@@ -79,16 +109,16 @@ int trial_start(char *const words[], const struct trial *trial, char *ret_text, 
 		return -1;
 	child = fork();
 	if (child == 0) {
+		setpgid(0, 0);
 		dup2(fds[1], STDOUT_FILENO);
 		dup2(fds[1], STDERR_FILENO);
 		trial_execute(words, trial);
 	}
 	close(fds[1]);
 	if (child > 0) {
-		length = file_read(fds[0], ret_text, size - 1);
-		ret_text[length > 0 ? length : 0] = '\0';
-		while (file_read(fds[0], rest, sizeof(rest)) > 0)
-			; /* or a program that prints more would end by SIGPIPE */
+		setpgid(child, child); /* if the child has not done it yet */
+		if (!trial_read(fds[0], ret_text, size))
+			kill(-child, SIGKILL);
 		if (TEMP_FAILURE_RETRY(waitpid(child, &status, 0)) != child)
 			status = -1;
 	}

@@ -11,7 +11,7 @@
 #include "base/problem.h"
 
 struct trial {
-	const char *preload; /* LD_PRELOAD; NULL: as in the environment */
+	const char *preload; /* LD_PRELOAD; NULL: none */
 	bool list;	     /* the dynamic linker lists what it loads, and the program does not run */
 	bool unprivileged;   /* as a user without privileges, for whom set-user-ID counts */
 };
