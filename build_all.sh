@@ -35,7 +35,7 @@ lab_packages=(qemu-system-x86 busybox-static kmod cpio xz-utils iproute2 rdma-co
 	systemd)
 # Real applications for the scenarios.
 test_packages=(jq valgrind strace shellcheck cppcheck spin ibverbs-utils rdmacm-utils libfabric-bin ucx-utils
-	openmpi-bin libopenmpi-dev python3 python3-pyverbs gcc-multilib prometheus curl tmux
+	openmpi-bin libopenmpi-dev python3 python3-pyverbs prometheus curl tmux
 	chromium fonts-wqy-microhei locales groff musl-tools)
 # What the documents are checked with.
 test_packages+=(mandoc hunspell hunspell-en-gb debootstrap)
@@ -67,6 +67,10 @@ install_missing() {
 	DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends \
 		"${missing[@]}" >/dev/null
 }
+
+# Programs for 32 bits need gcc-12-multilib, or the like of the gcc that is installed. gcc-multilib,
+# which depends on it, conflicts with the cross compiler.
+multilib_package() { dpkg-query -W -f '${Depends}' gcc | grep -o 'gcc-[0-9]*' | sed 's/$/-multilib/;q'; }
 
 # build DIRECTORY CMAKE-ARGUMENT...
 build() {
@@ -170,7 +174,8 @@ test_command() {
 		esac
 		shift
 	done
-	install_missing "${build_packages[@]}" "${lab_packages[@]}" "${test_packages[@]}" "${arm64_packages[@]}"
+	install_missing "${build_packages[@]}"
+	install_missing "${lab_packages[@]}" "${test_packages[@]}" "${arm64_packages[@]}" "$(multilib_package)"
 	if [ -n "$list" ]; then
 		list_tests
 		return

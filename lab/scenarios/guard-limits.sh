@@ -33,7 +33,7 @@ if [ -x "${intruder}32" ]; then
 	intrude owner a/1 "made 2 errno $refusal bytes 16384" 32 bytes 8192 4
 	end owner
 else
-	echo "skipped: intruder32 was not built (gcc-multilib)"
+	echo "skipped: intruder32 was not built (gcc-12-multilib)"
 fi
 all_back a
 check "each refusal was counted" test "$(of refused a qp)" != ''

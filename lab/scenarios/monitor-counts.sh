@@ -121,7 +121,7 @@ first=''
 lengthless() { rdma resource show mr | grep " pid ${process[owner]} " | grep -q ' mrlen 0 '; }
 for program in paths paths32; do
 	[ -x "$BUILD_DIRECTORY/lab/$program" ] || {
-		echo "skipped: $program was not built (gcc-multilib)"
+		echo "skipped: $program was not built (gcc-12-multilib)"
 		continue
 	}
 	for path in ioctl invoke_write write writev; do
