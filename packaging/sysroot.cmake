@@ -19,9 +19,14 @@ set(ENV{PKG_CONFIG_DIR} "")
 set(ENV{PKG_CONFIG_SYSROOT_DIR} ${RDMA_INTERCEPT_SYSROOT})
 set(ENV{PKG_CONFIG_LIBDIR}
   ${RDMA_INTERCEPT_SYSROOT}/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/pkgconfig:${RDMA_INTERCEPT_SYSROOT}/usr/share/pkgconfig)
-# The compiler's own directories come first for the start files and libc, unless others are named.
+# The compiler's own directories come first for headers of libc, the start files and libc, unless
+# others are named: a cross compiler of Debian has a later glibc there.
 # A library of the sysroot may need others that are not in it; they are on the host that runs it.
 set(libraries ${RDMA_INTERCEPT_SYSROOT}/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE})
-set(CMAKE_C_FLAGS_INIT -B${libraries})
+execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=include
+  OUTPUT_VARIABLE compiler_headers OUTPUT_STRIP_TRAILING_WHITESPACE)
+string(CONCAT CMAKE_C_FLAGS_INIT "-B${libraries} -nostdinc -isystem ${compiler_headers} "
+  "-isystem ${RDMA_INTERCEPT_SYSROOT}/usr/include/${CMAKE_LIBRARY_ARCHITECTURE} "
+  "-isystem ${RDMA_INTERCEPT_SYSROOT}/usr/include")
 set(CMAKE_SHARED_LINKER_FLAGS_INIT -L${libraries})
 set(CMAKE_EXE_LINKER_FLAGS_INIT "-L${libraries} -Wl,--unresolved-symbols=ignore-in-shared-libs")
