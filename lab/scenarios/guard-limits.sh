@@ -32,7 +32,7 @@ if [ -x "${intruder}32" ]; then
 	done
 	intrude owner a/1 "made 2 errno $refusal bytes 16384" 32 bytes 8192 4
 	end owner
-else
+elif runs_32_bits; then
 	echo "skipped: intruder32 was not built (gcc-12-multilib)"
 fi
 all_back a

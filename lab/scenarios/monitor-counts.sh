@@ -119,7 +119,9 @@ kinds=(ctx pd cq qp srq mr mr_bytes mw ah comp_channel cm_id)
 first=''
 # A region that Soft-RoCE registers by the method of 6.17 has no length for the kernel either.
 lengthless() { rdma resource show mr | grep " pid ${process[owner]} " | grep -q ' mrlen 0 '; }
-for program in paths paths32; do
+programs=(paths)
+! runs_32_bits || programs+=(paths32)
+for program in "${programs[@]}"; do
 	[ -x "$BUILD_DIRECTORY/lab/$program" ] || {
 		echo "skipped: $program was not built (gcc-12-multilib)"
 		continue
