@@ -109,6 +109,8 @@ looks='
 	step status rdma_intercept status
 	step policy rdma_intercept limit get default
 	step check rdma_intercept check --strict
+	step programs ls $(sed -n "s/^Exec[A-Za-z]*=\([^ ]*\).*/\1/p" /usr/lib/systemd/system/rdma_*.service \
+		/usr/lib/systemd/system/collector_server.service)
 	step group grep ^rdma_intercept: /etc/group
 	kill $collector; wait $collector || true'
 looks_right() {
@@ -121,6 +123,8 @@ looks_right() {
 	check "status shows it" printed status '/etc/rdma_intercept/policy.conf'
 	check "the mode is audit: nothing is refused" printed policy 'mode +audit'
 	check "the policy has no mistake" ended check 0
+	check "the units name programs" printed programs '^/usr/sbin/collector_server$'
+	check "which are installed" ended programs 0
 	check "the group of administrators is there" ended group 0
 }
 
@@ -414,6 +418,8 @@ unprivileged() {
 	check "the library is in the home directory" test -e "$(echo "$home"/.local/lib*/librdma_intercept.so)"
 	check "run finds it there, and it refuses" grep -q 'refused ibv_create_qp: tenant=default .* qp used 2/2' "$work/out"
 	check "it counts without a collector" grep -q '^OK *library *.*/home/.local/lib' "$work/doctor"
+	check "a unit names the program there" grep -q "^ExecStart=$home/.local/sbin/collector_server " \
+		"$home/.local/lib/systemd/system/collector_server.service"
 	check "all that was installed is in the home directory" not_elsewhere
 }
 not_elsewhere() { ! grep -E '^-- Installing: ' "$work/installed" | grep -v "$work/home/.local"; }
