@@ -5,7 +5,8 @@
 # says how many processors the guest has; without it, one. With a line "# hosts: N", N guests on
 # one wire run it at the same time; see barrier. With a line "# clock: instructions" the guest's
 # clock counts instructions (lab/run --icount): for scenarios that compare speeds. With a line
-# "# init: systemd" process 1 is systemd (lab/run --systemd), for scenarios of units.
+# "# init: systemd" process 1 is systemd (lab/run --systemd), for scenarios of units. One with a line
+# "# label: long" is among the long tests on its own kernel, too.
 
 library=${BUILD_DIRECTORY:?}/librdma_intercept.so
 scratch=$(mktemp -d /tmp/scenario.XXXXXX)
