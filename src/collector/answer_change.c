@@ -118,7 +118,7 @@ static bool reset_is_possible(const struct collector *collector, const struct re
 		server_fail(request, -EINVAL, "[%s]: unknown section: expected host, default or tenant NAME",
 			    section);
 	else if (!tenant || !strcmp(tenant, COLLECTOR_TENANT) ||
-		 policy_tenant_find(collector->files, tenant) || patterns_made(collector, tenant))
+		 control_names_tenant(collector, tenant) || patterns_made(collector, tenant))
 		return true;
 	else if (policy_tenant_find(collector->effective, tenant))
 		server_fail(request, -EINVAL,

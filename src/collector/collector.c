@@ -206,6 +206,7 @@ void collector_names_known(struct collector *collector)
 {
 	if (collector->reload_waits)
 		collector_reload(collector);
+	fleet_layer_names_known(collector);
 	if (collector->server)
 		server_resume(collector->server);
 }
@@ -250,6 +251,8 @@ int collector_loop_prepare(struct collector *collector)
 	if (result >= 0)
 		result = policywatch_open(collector);
 	if (result >= 0)
+		result = fleet_layer_open(collector);
+	if (result >= 0)
 		result = pacing_open(collector);
 	sd_event_set_watchdog(event, true);
 	return result;
@@ -258,6 +261,7 @@ int collector_loop_prepare(struct collector *collector)
 void collector_loop_close(struct collector *collector)
 {
 	policywatch_close(collector);
+	fleet_layer_close(collector);
 	rates_close(collector);
 	fairness_close(collector);
 	pacing_close(collector);

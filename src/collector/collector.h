@@ -15,6 +15,7 @@
 #include "collector/drift.h"
 #include "collector/events.h"
 #include "collector/fairness.h"
+#include "collector/fleet_layer.h"
 #include "collector/guards.h"
 #include "collector/kernel_usage.h"
 #include "collector/members.h"
@@ -48,8 +49,9 @@ struct collector {
 	struct rates rates;
 	struct fairness fairness;
 	struct pacing pacing;
-	/* What is said in three places, each over the one before, and what comes of it. */
+	/* What is said in several places, each over the one before, and what comes of it. */
 	struct policy *environment, *files, *runtime, *effective;
+	struct fleet_layer fleet; /* a fourth one, between files and commands */
 	char policy_path[POLICY_PATH];
 	bool policy_must_exist;		    /* somebody named it */
 	char runtime_path[POLICY_PATH * 2]; /* where the commands' part is kept */

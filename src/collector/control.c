@@ -50,10 +50,12 @@ int control_environment(struct collector *collector, char problem[PROBLEM_SIZE])
 struct policy *control_merge(struct collector *collector, const struct policy *files,
 			     const struct policy *runtime, char problem[PROBLEM_SIZE])
 {
-	struct policy *below = policy_merge(collector->environment, files);
+	struct policy *local = policy_merge(collector->environment, files);
+	struct policy *below = local ? policy_merge(local, fleet_layer_in_force(collector)) : NULL;
 	struct policy *all = below ? policy_merge(below, runtime) : NULL;
 	int result = all ? 0 : -errno;
 
+	policy_free(local);
 	policy_free(below);
 	if (result == 0)
 		result = patterns_merge(collector, files, all);
@@ -286,19 +288,32 @@ static int runtime_replace(struct collector *collector, struct policy *runtime,
 	return 0;
 }
 
-void control_renew(struct collector *collector)
+int control_renew(struct collector *collector, bool checked, char problem[PROBLEM_SIZE])
 {
-	char problem[PROBLEM_SIZE];
-	struct policy *all =
-		control_merge(collector, collector->files, collector->runtime, problem);
+	struct policy *all = control_merge(collector, collector->files, collector->runtime,
+					   checked ? problem : NULL);
+	int result = all ? layers_prepare(collector, all, NULL, problem) : -errno;
 
-	if (!all || layers_prepare(collector, all, NULL, problem) < 0) {
+	if (!all && !checked)
+		problem_set(result, problem, "the policy cannot be put together: %s",
+			    strerror(-result));
+	if (result < 0) {
 		log_write(&collector->log, LOG_ERROR, "%s; the old policy stays", problem);
 		policy_free(all);
-		return;
+		return result;
 	}
 	control_adopt(&collector->effective, all);
-	control_apply(collector);
+	if (collector->books.file)
+		control_apply(collector);
+	return 0;
+}
+
+bool control_names_tenant(const struct collector *collector, const char *name)
+{
+	const struct policy *fleet = fleet_layer_in_force(collector);
+
+	return (collector->files && policy_tenant_find(collector->files, name)) ||
+	       (fleet && policy_tenant_find(fleet, name));
 }
 
 /* What commands can go over. */
@@ -375,7 +390,7 @@ int control_tenant_remove(struct collector *collector, const char *name,
 	if (!strcmp(name, COLLECTOR_TENANT))
 		return problem_set(-EINVAL, problem,
 				   "tenant '%s' is built in, and cannot be removed", name);
-	if (policy_tenant_find(collector->files, name))
+	if (control_names_tenant(collector, name))
 		return problem_set(
 			-EINVAL, problem,
 			"tenant '%s' is in the policy file: remove its section there", name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The policy in force: three layers (environment, files, commands), each over the one before,
+ * The policy in force: four layers (environment, files, fleet, commands), each over the one before,
  * make the effective policy. A change takes effect whole, or not at all and the answer says so.
  */
 #ifndef COLLECTOR_CONTROL_H
@@ -48,10 +48,15 @@ int control_reset(struct collector *collector, const char *section,
 int control_read_own(struct collector *collector, const char *path, bool runtime,
 		     struct policy **ret_policy, char problem[PROBLEM_SIZE]);
 
-/* Puts the same layers into force again, since other when lines hold. */
-void control_renew(struct collector *collector);
+/* Puts the layers into force again, since other when lines hold, or the fleet's layer is another
+ * one. Unless it is CHECKED, guarantees that cannot be kept are no failure, but count in
+ * proportion. -errno with a sentence, which is logged, and everything stays as it was. */
+int control_renew(struct collector *collector, bool checked, char problem[PROBLEM_SIZE]);
 
-/* The three layers as one, with these in place of files and runtime, and over them what when lines
+/* Whether the files, or the fleet, name a tenant. */
+bool control_names_tenant(const struct collector *collector, const char *name);
+
+/* The layers as one, with these in place of files and runtime, and over them what when lines
  * set that are in force. NULL with errno and a sentence. Without a place for that (NULL) guarantees
  * that cannot be kept are no failure. */
 struct policy *control_merge(struct collector *collector, const struct policy *files,

@@ -17,7 +17,7 @@ bool patterns_made(const struct collector *collector, const char *name)
 	int tenant = books_tenant_find(&collector->books, name);
 
 	return tenant >= 0 && books_tenant_pattern(&collector->books, (unsigned)tenant)[0] &&
-	       !(collector->files && policy_tenant_find(collector->files, name));
+	       !control_names_tenant(collector, name);
 }
 
 static void patterns_report(struct collector *collector, enum proto_event_type type,
@@ -82,6 +82,7 @@ int patterns_tenant(struct collector *collector, struct policy_tenant *pattern, 
 int patterns_merge(const struct collector *collector, const struct policy *files,
 		   struct policy *policy)
 {
+	const struct policy *fleet = fleet_layer_in_force(collector);
 	const struct books *books = &collector->books;
 	int result = 0;
 
@@ -91,7 +92,8 @@ int patterns_merge(const struct collector *collector, const struct policy *files
 		const char *name = books->file->tenant[i].name;
 		struct policy_tenant *found;
 
-		if (!books->tenant[i] || !pattern[0] || (files && policy_tenant_find(files, name)))
+		if (!books->tenant[i] || !pattern[0] || (files && policy_tenant_find(files, name)) ||
+		    (fleet && policy_tenant_find(fleet, name)))
 			continue;
 		found = policy_tenant_find(policy, pattern);
 		if (found)

@@ -85,6 +85,8 @@ static int start_policy(struct collector *collector, const struct start_options 
 	}
 	if (result < 0)
 		problem_set(result, problem, "%s", collector->problem);
+	else
+		fleet_layer_start(collector);
 	return result;
 }
 

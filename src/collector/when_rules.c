@@ -142,7 +142,7 @@ void when_rules_check(struct collector *collector)
 	for (unsigned i = 0; i < collector->rules.count; i++)
 		changed |= rule_look(collector, &collector->rules.rule[i]);
 	if (changed)
-		control_renew(collector);
+		control_renew(collector, true, (char[PROBLEM_SIZE]){ "" });
 }
 
 void answer_GET_RULES(struct collector *collector, const struct request *request)
