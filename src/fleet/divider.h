@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The divider: one host of the fleet divides all quotas. It is elected by a key under its lease;
+ * that saves work, and nothing depends on it. What keeps two dividers from giving out the same part
+ * of a quota is that each transaction compares the revisions of the ledger and of every record that
+ * it writes.
+ */
+#ifndef FLEET_DIVIDER_H
+#define FLEET_DIVIDER_H
+
+#include "fleet/etcd.h"
+
+/* Becomes the divider if there is none, and divides all quotas once if it is the one. 0; -errno
+ * with a problem. */
+int divider_round(struct etcd *etcd, const struct fleet_settings *settings, const struct log *log,
+		  uint64_t lease, char problem[PROBLEM_SIZE]);
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/* The life of a host in the fleet; see host.h. */
+#include "fleet/host.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "fleet/directory.h"
+#include "fleet/divider.h"
+#include "output/memory.h"
+#include "policy/fleet.h"
+
+enum {
+	BACKOFF_LEAST_MS = 100,
+	BACKOFF_MOST_MS = 10000,
+	LOOK_MS = 500,
+	DIVIDE_MS = 2000,
+	READ_S = 60, /* all keys are read again, whatever the stream said */
+	STEP_MS = 200,
+};
+
+#define MS_NS 1000000ull
+
+/* Somewhere between half of a time and all of it: hosts that lost the same server come back one
+ * by one. */
+static uint64_t with_jitter(uint64_t time)
+{
+	return time / 2 + (uint64_t)random() % (time / 2 + 1);
+}
+
+/* One line for each new problem. */
+static void host_say(struct host *host, const char *problem)
+{
+	if (!strcmp(host->said, problem))
+		return;
+	snprintf(host->said, sizeof(host->said), "%s", problem);
+	log_write(host->log, LOG_WARN, "%s", problem);
+}
+
+static void host_back_off(struct host *host, const char *problem)
+{
+	uint64_t wait_ms = BACKOFF_LEAST_MS << (host->failures < 7 ? host->failures : 7);
+
+	host_say(host, problem);
+	host->failures++;
+	host->try_at_ns = clock_now_ns() +
+			  with_jitter(wait_ms < BACKOFF_MOST_MS ? wait_ms : BACKOFF_MOST_MS) * MS_NS;
+}
+
+/* ---- what comes from etcd */
+
+static void policy_take(struct host *host, const struct etcd_pair *pair)
+{
+	char problem[PROBLEM_SIZE] = "";
+	int result;
+
+	if (pair->modified == host->policy_revision)
+		return;
+	host->policy_revision = pair->modified;
+	result = fleet_policy_write(host->settings->directory, pair->value, pair->length, problem);
+	if (result == 0) {
+		host->policy_in_force = pair->modified;
+		log_write(host->log, LOG_INFO, "policy of revision %llu: written",
+			  (unsigned long long)pair->modified);
+	} else {
+		log_write(host->log, LOG_ERROR,
+			  "policy of revision %llu: %s; the last good one stays",
+			  (unsigned long long)pair->modified, problem);
+	}
+	memcpy(host->policy_problem, problem, sizeof(problem));
+	host->report_at_ns = 0;
+}
+
+static void host_pair_take(void *closure, const struct etcd_pair *pair, bool deleted)
+{
+	struct host *host = closure;
+	const char *name, *text = deleted ? NULL : pair->value;
+	char under[ETCD_KEY];
+
+	host->is_told |= !deleted;
+	snprintf(under, sizeof(under), "share/%.255s/", host->settings->host);
+	if ((name = fleet_key_rest(host->settings, pair->key, under)))
+		host_record_take(host, name, text, pair->modified);
+	else if ((name = fleet_key_rest(host->settings, pair->key, "all/quota/")))
+		host_quota_take(host, name, text);
+	else if ((name = fleet_key_rest(host->settings, pair->key, "all/policy")) && !*name) {
+		if (!deleted)
+			policy_take(host, pair);
+		else
+			log_write(host->log, LOG_WARN,
+				  "the fleet has no policy any more: the last one stays");
+	}
+}
+
+/* Reads everything that concerns this host, and follows it from there. */
+static int host_read(struct host *host, char problem[PROBLEM_SIZE])
+{
+	char all[ETCD_KEY], own[ETCD_KEY];
+	const char *const prefixes[] = { all, own };
+	struct etcd_pairs pairs[2] = { { .pair = NULL }, { .pair = NULL } };
+	int result;
+
+	fleet_key_print(host->settings, all, "all/");
+	fleet_key_print(host->settings, own, "share/%s/", host->settings->host);
+	result = etcd_read(host->etcd, all, false, &pairs[0], problem);
+	if (result == 0)
+		result = etcd_read(host->etcd, own, false, &pairs[1], problem);
+	if (result == 0) {
+		host->is_told = pairs[0].count > 0;
+		if (host->is_told)
+			host_shares_doubt(host);
+		else
+			host_say(host, "etcd has nothing under the prefix: what was last told stays");
+		for (unsigned i = 0; i < 2; i++)
+			for (size_t j = 0; j < pairs[i].count; j++)
+				host_pair_take(host, &pairs[i].pair[j], false);
+		if (host->is_told)
+			host_shares_sweep(host);
+		/* What changes between the two readings comes twice: records know their revisions. */
+		etcd_watch(host->etcd, prefixes, 2, pairs[0].revision + 1);
+		host->read_at_ns = clock_now_ns() + with_jitter(READ_S * 1000) * MS_NS;
+	}
+	etcd_pairs_free(&pairs[0]);
+	etcd_pairs_free(&pairs[1]);
+	return result;
+}
+
+/* ---- the lease */
+
+/* The share ends so long after the lease was asked for: so much may this clock be slower than etcd's,
+ * and the collector be late. */
+static uint64_t lease_until(uint64_t asked_ns, uint64_t seconds)
+{
+	uint64_t lasts_ns = seconds * CLOCK_SECOND_NS;
+
+	return asked_ns + lasts_ns - lasts_ns / LEASE_MARGIN_PART - CLOCK_SECOND_NS / 2;
+}
+
+static void lease_is_kept(struct host *host, uint64_t asked_ns, uint64_t seconds)
+{
+	host->until_ns = lease_until(asked_ns, seconds);
+	host->lease_s = seconds;
+	host->keep_at_ns = clock_now_ns() + with_jitter(seconds * 1000 / 3) * MS_NS;
+}
+
+static void lease_is_lost(struct host *host)
+{
+	host->lease = 0;
+	etcd_watch_end(host->etcd);
+}
+
+/* A new session: the lease, the sign of life under it, and only then what this host may use. */
+static int host_join(struct host *host, char problem[PROBLEM_SIZE])
+{
+	uint64_t asked_ns = clock_boot_ns(), lease, seconds;
+	struct etcd_change change;
+	char key[ETCD_KEY];
+	int result = etcd_lease_grant(host->etcd, host->settings->lease_s, &lease, &seconds, problem);
+
+	if (result < 0)
+		return result;
+	fleet_key_print(host->settings, key, "alive/%s", host->settings->host);
+	etcd_change_begin(&change);
+	etcd_change_put(&change, key, "{}", lease);
+	result = etcd_change_commit(host->etcd, &change, NULL, problem);
+	if (result == 0)
+		result = host_read(host, problem);
+	if (result < 0)
+		return result;
+	host->lease = lease;
+	host->failures = 0;
+	host->has_changed = true;
+	host->report_at_ns = 0;
+	lease_is_kept(host, asked_ns, seconds);
+	log_write(host->log, LOG_INFO, "in the fleet as %s, with a lease of %llu seconds",
+		  host->settings->host, (unsigned long long)seconds);
+	host->said[0] = '\0';
+	return host_shares_write(host, problem);
+}
+
+static void host_keep(struct host *host)
+{
+	char problem[PROBLEM_SIZE];
+	uint64_t asked_ns = clock_boot_ns(), seconds;
+	int result = etcd_lease_keep(host->etcd, host->lease, &seconds, problem);
+
+	if (result == 0) {
+		lease_is_kept(host, asked_ns, seconds);
+		result = host_shares_write(host, problem);
+	} else {
+		host->keep_at_ns = clock_now_ns() + with_jitter(1000) * MS_NS;
+	}
+	if (result < 0)
+		host_say(host, problem);
+	/* Its shares have ended already; a lease that etcd may still have is of no use. */
+	if (result == -ESTALE || clock_boot_ns() >= host->until_ns) {
+		lease_is_lost(host);
+		host_back_off(host, problem);
+	}
+}
+
+/* ---- one step */
+
+static void host_follow(struct host *host)
+{
+	char problem[PROBLEM_SIZE];
+	uint64_t now_ns = clock_now_ns();
+	int result = etcd_watch_take(host->etcd, host_pair_take, host, problem);
+
+	if ((result < 0 || now_ns >= host->read_at_ns) && now_ns >= host->try_at_ns) {
+		if (result < 0)
+			log_write(host->log, LOG_INFO, "%s; everything is read again", problem);
+		result = host_read(host, problem);
+		if (result < 0)
+			host_back_off(host, problem);
+		else
+			host->failures = 0;
+	}
+	if (host->has_changed) {
+		if (host_shares_write(host, problem) < 0)
+			host_say(host, problem);
+		host->look_at_ns = clock_now_ns() + (HOST_READ_MS + 10) * MS_NS;
+	}
+}
+
+static void host_tell(struct host *host)
+{
+	char problem[PROBLEM_SIZE];
+	uint64_t now_ns = clock_now_ns();
+
+	if (now_ns >= host->look_at_ns) {
+		host_look(host);
+		host->look_at_ns = now_ns + LOOK_MS * MS_NS;
+		if (host_report(host, problem) < 0)
+			host_say(host, problem);
+	}
+	if (now_ns >= host->divide_at_ns) {
+		if (divider_round(host->etcd, host->settings, host->log, host->lease, problem) < 0)
+			host_say(host, problem);
+		host->divide_at_ns = clock_now_ns() + with_jitter(DIVIDE_MS) * MS_NS;
+	}
+}
+
+int host_step(struct host *host)
+{
+	char problem[PROBLEM_SIZE];
+	uint64_t now_ns = clock_now_ns();
+
+	if (host->lease) {
+		if (now_ns >= host->keep_at_ns)
+			host_keep(host);
+	} else if (now_ns >= host->try_at_ns) {
+		if (host_join(host, problem) < 0)
+			host_back_off(host, problem);
+	}
+	if (host->lease)
+		host_follow(host);
+	if (host->lease)
+		host_tell(host);
+	return STEP_MS;
+}
