@@ -92,6 +92,19 @@ static void fleet_layer_adopt(struct collector *collector, struct policy_fleet *
 		fleet_layer_apply(collector);
 }
 
+/* rdma_fleet removes none of these: whoever did lifts no limit. */
+static int fleet_files_check(const struct fleet_layer *fleet, const struct policy_fleet *policy,
+			     char problem[PROBLEM_SIZE])
+{
+	const char *missing = fleet->policy.has_policy && !policy->has_policy ? FLEET_POLICY :
+			      fleet->policy.has_kept && !policy->has_kept     ? FLEET_KEPT :
+										NULL;
+
+	return missing ? problem_set(-ENOENT, problem, "%.300s/%s: is missing", fleet->directory,
+				     missing) :
+			 0;
+}
+
 static int fleet_layer_read(struct collector *collector)
 {
 	struct fleet_layer *fleet = &collector->fleet;
@@ -102,6 +115,11 @@ static int fleet_layer_read(struct collector *collector)
 	if (result == 0 && accounts_are_awaited(collector)) {
 		policy_fleet_free(&policy);
 		return CONTROL_WAITS;
+	}
+	if (result == 0) {
+		result = fleet_files_check(fleet, &policy, problem);
+		if (result < 0)
+			policy_fleet_free(&policy);
 	}
 	if (result == 0) {
 		fleet->problem[0] = '\0';

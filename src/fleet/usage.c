@@ -9,7 +9,7 @@ static int usage_row_take(const void *row, void *closure)
 	const struct proto_row *one = row;
 	struct fleet_usage *usage = closure;
 
-	if (one->scope == ROW_TENANT && !one->device[0] && usage->tenants < USAGE_TENANTS) {
+	if (one->scope == ROW_TENANT && one->tenant[0] && !one->device[0] && usage->tenants < USAGE_TENANTS) {
 		usage->tenant[usage->tenants] = *one;
 		proto_text(usage->tenant[usage->tenants++].tenant);
 	}

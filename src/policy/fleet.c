@@ -130,7 +130,7 @@ static void sum_add(uint64_t *sum, const char *text, size_t length)
 }
 
 static int fleet_file_read(struct fleet_directory *directory, const char *name,
-			   struct policy *policy)
+			   struct policy *policy, bool *ret_exists)
 {
 	char path[POLICY_PATH + 32], *text = NULL;
 	const struct policy_source source = { .file = path, .problem = directory->problem };
@@ -139,6 +139,7 @@ static int fleet_file_read(struct fleet_directory *directory, const char *name,
 
 	snprintf(path, sizeof(path), "%s/%s", directory->path, name);
 	length = fleet_file_take(directory, name, &source, &text);
+	*ret_exists = length != -ENOENT;
 	if (length < 0)
 		return length == -ENOENT ? 0 : (int)length;
 	sum_add(&directory->sum, name, strlen(name) + 1);
@@ -188,18 +189,20 @@ int policy_fleet_read(const char *path, uint64_t now_ns, struct policy_fleet *re
 {
 	struct fleet_directory directory = { .path = path, .fd = -1, .sum = 0xcbf29ce484222325u, .problem = problem };
 	struct policy_fleet fleet = { .kept = policy_new() };
+	bool has_leased;
 	int result = fleet.kept ? fleet_directory_open(&directory) : -ENOMEM;
 
 	if (result == 0)
 		result = fleet_lease_read(&directory, now_ns, &fleet.until_ns);
 	if (result == 0)
-		result = fleet_file_read(&directory, FLEET_POLICY, fleet.kept);
+		result = fleet_file_read(&directory, FLEET_POLICY, fleet.kept, &fleet.has_policy);
 	if (result == 0)
-		result = fleet_file_read(&directory, FLEET_KEPT, fleet.kept);
+		result = fleet_file_read(&directory, FLEET_KEPT, fleet.kept, &fleet.has_kept);
 	if (result == 0 && fleet.until_ns) {
 		fleet.leased = policy_merge(fleet.kept, NULL);
-		result = fleet.leased ? fleet_file_read(&directory, FLEET_LEASED, fleet.leased) :
-					-ENOMEM;
+		result = fleet.leased ? fleet_file_read(&directory, FLEET_LEASED, fleet.leased,
+						       &has_leased) :
+				       -ENOMEM;
 	}
 	fleet.sum = directory.sum;
 	if (directory.fd >= 0)

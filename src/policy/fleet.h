@@ -24,6 +24,7 @@ struct policy_fleet {
 	struct policy *kept;   /* without a lease */
 	struct policy *leased; /* while the lease holds; NULL: it has ended, or there is none */
 	uint64_t until_ns;     /* the end of the lease; 0: likewise */
+	bool has_policy, has_kept; /* there are such files */
 	uint64_t sum;	       /* of the bytes of the files that count: another one, other limits */
 };
 
