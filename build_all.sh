@@ -26,7 +26,7 @@ say() { printf '\n== %s\n' "$*"; }
 
 # Debian packages by what they are for.
 build_packages=(gcc libc6-dev make cmake pkgconf libibverbs-dev librdmacm-dev libsystemd-dev libjansson-dev
-	libmicrohttpd-dev libsqlite3-dev libncurses-dev
+	libmicrohttpd-dev libcurl4-openssl-dev libsqlite3-dev libncurses-dev
 	clang bpftool libbpf-dev libmnl-dev gettext)
 # What makes packages, from libraries of other releases that packaging/sysroot fetches.
 packaging_packages=(rpm binutils)
@@ -36,6 +36,7 @@ lab_packages=(qemu-system-x86 busybox-static kmod cpio xz-utils iproute2 rdma-co
 # Real applications for the scenarios.
 test_packages=(jq valgrind strace shellcheck cppcheck spin ibverbs-utils rdmacm-utils libfabric-bin ucx-utils
 	openmpi-bin libopenmpi-dev python3 python3-pyverbs prometheus curl tmux
+	etcd-server etcd-client openssl
 	chromium fonts-wqy-microhei locales groff musl-tools)
 # What the documents are checked with.
 test_packages+=(mandoc hunspell hunspell-en-gb debootstrap)

@@ -11,13 +11,13 @@ source=$(dirname "$here")
 
 # The rooms whose texts the command shows. Each function below translates a format or a text that
 # it is given, so that its callers mark nothing; other texts are in _() or, in tables, in N_().
-rooms="base terms proto ledger policy history output view advice cli"
+rooms="base terms proto ledger policy history output view advice cli fleet"
 # Of the services only the command line is for people.
 mains="src/collector/main.c src/dashboard/main.c src/monitor/tool/main.c"
-functions="cli_fail:3 page_sentence:3 problem_set:3 policy_fail:3 policy_report_add:5 missing_found:2
+functions="cli_fail:3 ask_fail:3 page_sentence:3 problem_set:3 policy_fail:3 policy_report_add:5 missing_found:2
 	call_fail:3 finding_set:4 rule_say:2 text_line:3 command_line_fail:1"
 keywords="$functions _ N_ page_lines:2 when_fail:3 COLUMN:4 COMMAND:6 OPTION:5 TOP_KEY:4 KIND:7
-	CONDITION:4"
+	CONDITION:4 FLEET_SETTING:4"
 second="finding_set:3 when_fail:4" # xgettext takes one place of a function at a time
 
 # Prints the sources' text with macros of strings in the place of their names: xgettext does not

@@ -242,9 +242,9 @@ schemas() {
 	exits 3 -j status
 	check "a failure as JSON" note_document error <"$work/out"
 	# The monitor's are held against theirs in unit/print.c, the history's in dashboard/history.sh, those
-	# of enable and disable in packages.sh; a token is not asked for here.
+	# of enable and disable in packages.sh, the fleet's in fleet/policy.sh; a token is not asked for here.
 	check "documents fit docs/schemas" "$build/tests/schemas" --all "$directory" history dashboard enable disable monitor-table \
-		monitor-event monitor-object <"$work/named_documents"
+		monitor-event monitor-object fleet-{status,tenants,limit,quota,policy,forget} <"$work/named_documents"
 	extra=$(grep -m1 '^tenant-list' "$work/named_documents" | sed 's/}$/,"surprise":1}/')
 	check "a field that no schema has is found" not "$build/tests/schemas" "$directory" <<<"$extra"
 	extra=$(grep -m1 '^tenant-list' "$work/named_documents" | sed 's/"mode":/"surprise":1,"mode":/')

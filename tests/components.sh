@@ -10,7 +10,7 @@ sources=${SOURCE_DIRECTORY:-$here/..}
 # pkg-config finds nothing here, and clang is not looked for.
 configures_alone() {
 	PKG_CONFIG_LIBDIR=/nonexistent PKG_CONFIG_PATH='' cmake -S "$sources" -B "$work/library" -DCLANG=NOTFOUND \
-		-DBPFTOOL=NOTFOUND -DRDMA_INTERCEPT_{COLLECTOR,MONITOR,CLI,DASHBOARD,CLIENT}=OFF >"$work/summary" 2>&1
+		-DBPFTOOL=NOTFOUND -DRDMA_INTERCEPT_{COLLECTOR,MONITOR,CLI,DASHBOARD,FLEET,CLIENT}=OFF >"$work/summary" 2>&1
 }
 library_alone() {
 	check "the library is configured without other packages" configures_alone
@@ -23,7 +23,7 @@ library_alone() {
 
 configures_command() {
 	cmake -S "$sources" -B "$work/command" -DRDMA_INTERCEPT_NCURSES=OFF \
-		-DRDMA_INTERCEPT_{LIBRARY,COLLECTOR,MONITOR,DASHBOARD,CLIENT}=OFF >"$work/configured" 2>&1
+		-DRDMA_INTERCEPT_{LIBRARY,COLLECTOR,MONITOR,DASHBOARD,FLEET,CLIENT}=OFF >"$work/configured" 2>&1
 }
 # Without ncurses the command is the same, but for top, which prints once.
 without_ncurses() {

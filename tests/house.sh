@@ -20,11 +20,13 @@ fail() {
 declare -A may=([base]="" [terms]="" [output]="" [proto]="terms" [ledger]="terms proto"
 	[intercept]="terms ledger" [monitor]="terms output" [policy]="terms"
 	[collector]="terms ledger proto policy monitor" [cli]="terms proto ledger policy output view history advice"
+	[fleet]="terms proto policy output"
 	[client]="terms proto" [view]="terms output proto"
 	[history]="terms" [dashboard]="terms output proto view history advice"
 	[advice]="terms output proto view")
 declare -A sees=([collector/monitor]="\(reader/\(reader\|rows\)\|guard/guard_\(maps\|rows\)\)"
-	[collector/policy]="\(policy\|accounts\)" [cli/ledger]="view" [cli/policy]="\(policy\|check\|keys\|conditions\|accounts\)")
+	[collector/policy]="\(policy\|accounts\|fleet\)" [cli/ledger]="view" [cli/policy]="\(policy\|check\|keys\|conditions\|accounts\)"
+	[fleet/policy]="\(policy\|check\|fleet\)")
 # Headers of the kernel's interface to users, and the one file that may include each of them: the
 # table of the kernel's objects and commands is made from them, and so is the question for its list.
 declare -A knows=([src/monitor/kernel/uverbs.h]="ib_user_ioctl_cmds ib_user_ioctl_verbs ib_user_verbs rdma_user_ioctl_cmds"
@@ -70,7 +72,7 @@ done
 # (of the monitor, only the tool prints; and only the output knows the library that writes JSON)
 while IFS=: read -r file _; do
 	case $file in
-	src/output/* | src/view/* | src/advice/* | src/cli/* | src/dashboard/* | src/monitor/tool/*) ;;
+	src/output/* | src/view/* | src/advice/* | src/cli/* | src/dashboard/* | src/fleet/* | src/monitor/tool/*) ;;
 	*) fail "$file includes output/, but is no program that people call" ;;
 	esac
 done < <(grep -rnE '#include "output/' src)
@@ -84,6 +86,9 @@ while IFS=: read -r file _ line; do
 	*) fail "$file includes $line: only dashboard/http.c and history/history_parts.h may" ;;
 	esac
 done < <(grep -rnE '#include <(microhttpd|sqlite3)' src)
+while IFS=: read -r file _; do
+	[ "$file" = src/fleet/etcd_parts.h ] || fail "$file includes <curl.h>: only src/fleet/etcd_parts.h may"
+done < <(grep -rn '#include <curl' src)
 while IFS=: read -r file _; do
 	[ "$file" = src/cli/top_screen.c ] || fail "$file includes ncurses: only src/cli/top_screen.c may"
 done < <(grep -rnE '#include <(n?curses|term)\.h' src)

@@ -290,7 +290,7 @@ int ask_status(struct ask *ask)
 
 /* ---- tenants */
 
-static struct shown_tenant *tenant_find(struct list *tenants, const char *name)
+static struct shown_tenant *shown_tenant_find(struct list *tenants, const char *name)
 {
 	struct shown_tenant *shown;
 
@@ -310,7 +310,7 @@ static void tenants_add(struct list *tenants, const json_t *report)
 	const char *name;
 
 	json_object_foreach(of_host, name, one) {
-		struct shown_tenant *shown = tenant_find(tenants, name);
+		struct shown_tenant *shown = shown_tenant_find(tenants, name);
 		const json_t *used = json_object_get(one, "used");
 
 		shown->hosts++;

@@ -20,7 +20,7 @@
 
 enum { DIRECTORY_PATH = POLICY_PATH };
 
-static int path_print(const char *directory, const char *name, char ret_path[DIRECTORY_PATH],
+static int fleet_path_print(const char *directory, const char *name, char ret_path[DIRECTORY_PATH],
 		      char problem[PROBLEM_SIZE])
 {
 	if (snprintf(ret_path, DIRECTORY_PATH, "%s/%s", directory, name) < DIRECTORY_PATH)
@@ -66,7 +66,7 @@ static int file_put(const char *directory, const char *name, const struct file_t
 		    char problem[PROBLEM_SIZE])
 {
 	char path[DIRECTORY_PATH];
-	int result = path_print(directory, name, path, problem);
+	int result = fleet_path_print(directory, name, path, problem);
 
 	if (result < 0)
 		return result;
@@ -79,7 +79,7 @@ char *fleet_file_text(const char *directory, const char *name)
 	char path[DIRECTORY_PATH], problem[PROBLEM_SIZE];
 	char *text = malloc(POLICY_FILE_MOST + 2);
 
-	if (!text || path_print(directory, name, path, problem) < 0 ||
+	if (!text || fleet_path_print(directory, name, path, problem) < 0 ||
 	    file_read_small(path, text, POLICY_FILE_MOST + 2) < 0) {
 		free(text);
 		return NULL;
@@ -153,7 +153,7 @@ static int received_write(const char *directory, const char *text, size_t length
 	if (length && text[length - 1] != '\n')
 		return problem_set(-EINVAL, problem,
 				   "the last line has no newline at its end: the policy may be cut");
-	result = path_print(directory, RECEIVED, ret_path, problem);
+	result = fleet_path_print(directory, RECEIVED, ret_path, problem);
 	if (result == 0)
 		result = file_put(directory, RECEIVED, &(struct file_text){ text, length }, problem);
 	return result;
@@ -179,7 +179,7 @@ int fleet_policy_write(const char *directory, const char *text, size_t length,
 	int result = received_write(directory, text, length, path, problem);
 
 	if (result == 0)
-		result = path_print(directory, FLEET_POLICY, place, problem);
+		result = fleet_path_print(directory, FLEET_POLICY, place, problem);
 	if (result == 0)
 		result = received_check(path, problem);
 	if (result == 0 && rename(path, place))

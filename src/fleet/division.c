@@ -15,12 +15,12 @@ enum {
 	MOVE_PART = 16,	   /* smaller changes of a target are not worth a round through the host */
 };
 
-static uint64_t least_of(uint64_t a, uint64_t b)
+static uint64_t smaller_of(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-static uint64_t most_of(uint64_t a, uint64_t b)
+static uint64_t larger_of(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
@@ -45,13 +45,13 @@ static void record_settle(struct division *division, struct division_host *host)
 	struct fleet_record *record = &host->record;
 
 	if (host->alive && host->confirmed) {
-		share_lower(division, record, most_of(record->target, host->held));
+		share_lower(division, record, larger_of(record->target, host->held));
 		record->kept = record->floor;
 	} else if (!host->alive && !division->keeps_lost) {
 		/* The lease has ended: the host allows itself only what it keeps, and can hold more
 		 * only of what it had made before. */
-		share_lower(division, record, most_of(record->kept, host->held));
-		record->target = least_of(record->floor, record->share);
+		share_lower(division, record, larger_of(record->kept, host->held));
+		record->target = smaller_of(record->floor, record->share);
 	}
 }
 
@@ -73,7 +73,7 @@ static void wishes_fill(struct division_wish *wishes, size_t count, uint64_t amo
 {
 	qsort(wishes, count, sizeof(*wishes), wish_compare);
 	for (size_t i = 0; i < count; i++) {
-		wishes[i].target = least_of(wishes[i].want, amount / (count - i));
+		wishes[i].target = smaller_of(wishes[i].want, amount / (count - i));
 		amount -= wishes[i].target;
 	}
 	for (size_t i = 0; i < count; i++) {
@@ -104,8 +104,8 @@ static bool division_is_needed(const struct division *division, const struct div
 static bool target_moves(const struct division_wish *wish, uint64_t guarantee)
 {
 	const struct fleet_record *record = &wish->host->record;
-	uint64_t change = most_of(wish->target, record->target) -
-			  least_of(wish->target, record->target);
+	uint64_t change = larger_of(wish->target, record->target) -
+			  smaller_of(wish->target, record->target);
 
 	return change > record->target / MOVE_PART || record->floor != guarantee ||
 	       record->share > record->target;
@@ -117,8 +117,8 @@ static void target_lower(const struct division_wish *wish, uint64_t guarantee)
 
 	if (record->target > wish->target)
 		record->target = wish->target;
-	if (record->floor > least_of(guarantee, record->target))
-		record->floor = least_of(guarantee, record->target);
+	if (record->floor > smaller_of(guarantee, record->target))
+		record->floor = smaller_of(guarantee, record->target);
 }
 
 /* Up to a limit that is at most the target. */
@@ -126,17 +126,17 @@ static void target_raise(struct division *division, const struct division_wish *
 			 uint64_t limit, uint64_t guarantee)
 {
 	struct fleet_record *record = &wish->host->record;
-	uint64_t target = least_of(wish->target, limit);
+	uint64_t target = smaller_of(wish->target, limit);
 
 	if (target > record->share && division->free > 0) {
-		uint64_t more = least_of(target - record->share, (uint64_t)division->free);
+		uint64_t more = smaller_of(target - record->share, (uint64_t)division->free);
 
 		record->share += more;
 		division->free -= (int64_t)more;
 	}
-	record->target = most_of(record->target, least_of(target, record->share));
-	record->floor = most_of(record->floor, least_of(guarantee, record->target));
-	record->kept = most_of(record->kept, record->floor);
+	record->target = larger_of(record->target, smaller_of(target, record->share));
+	record->floor = larger_of(record->floor, smaller_of(guarantee, record->target));
+	record->kept = larger_of(record->kept, record->floor);
 }
 
 static void targets_set(struct division *division, struct division_wish *wishes, size_t count,
@@ -164,14 +164,14 @@ void division_round(struct division *division, struct division_host *hosts, size
 		if (hosts[i].alive)
 			wishes[alive++].host = &hosts[i];
 		else
-			amount -= least_of(amount, hosts[i].record.share);
+			amount -= smaller_of(amount, hosts[i].record.share);
 	}
-	guarantee = alive ? least_of(division->guarantee, amount / alive) : 0;
+	guarantee = alive ? smaller_of(division->guarantee, amount / alive) : 0;
 	for (size_t i = 0; i < alive; i++) {
-		uint64_t demand = least_of(wishes[i].host->demand, division->quota);
+		uint64_t demand = smaller_of(wishes[i].host->demand, division->quota);
 
-		wishes[i].want = most_of(
-			guarantee, demand + most_of(demand / HEADROOM_PART, HEADROOM_LEAST));
+		wishes[i].want = larger_of(
+			guarantee, demand + larger_of(demand / HEADROOM_PART, HEADROOM_LEAST));
 	}
 	if (division_is_needed(division, wishes, alive, amount, guarantee)) {
 		wishes_fill(wishes, alive, amount);

@@ -16,7 +16,7 @@ enum {
 	DEMAND_PART = 8, /* a demand that has moved by less is no reason to report */
 };
 
-static uint64_t larger(uint64_t a, uint64_t b)
+static uint64_t the_larger(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
@@ -28,9 +28,9 @@ static void demand_follow(struct host_share *share, const struct proto_row *row)
 	uint64_t used = row->used[kind], refused = row->refused_here[kind] + row->tolerated_here[kind];
 	uint64_t faded = share->demand - (share->demand + DEMAND_PART - 1) / DEMAND_PART;
 
-	share->demand = larger(used, faded);
+	share->demand = the_larger(used, faded);
 	if (refused > share->refused && share->refused != UINT64_MAX)
-		share->demand = larger(share->demand, 2 * used + (refused - share->refused));
+		share->demand = the_larger(share->demand, 2 * used + (refused - share->refused));
 	share->refused = refused;
 }
 
@@ -40,7 +40,7 @@ static void share_look(struct host_share *share, const struct proto_row *row, bo
 
 	demand_follow(share, row);
 	/* Credit that processes hold can become objects without a question. */
-	share->held = larger(row->used[kind], row->granted[kind]);
+	share->held = the_larger(row->used[kind], row->granted[kind]);
 	share->overridden = row->limit[kind] > share->record.target;
 	if (is_read && share->revision && !share->overridden)
 		share->confirmed = share->revision;
@@ -64,7 +64,7 @@ void host_look(struct host *host)
 
 /* ---- the document */
 
-static json_t *shares_json(const struct host *host)
+static json_t *report_shares(const struct host *host)
 {
 	json_t *shares = memory_need(json_object());
 
@@ -84,7 +84,7 @@ static json_t *shares_json(const struct host *host)
 	return shares;
 }
 
-static json_t *tenants_json(const struct fleet_usage *usage)
+static json_t *report_tenants(const struct fleet_usage *usage)
 {
 	json_t *tenants = memory_need(json_object());
 
@@ -112,8 +112,8 @@ static json_t *report_json(const struct host *host)
 		(json_int_t)host->policy_revision, "in_force", (json_int_t)host->policy_in_force,
 		"problem", host->policy_problem, "collector", "answers", usage->answers, "version",
 		usage->version, "problem", usage->problem, "processes", (int)usage->processes,
-		"uncovered", (int)usage->uncovered, "shares", shares_json(host), "tenants",
-		tenants_json(usage)));
+		"uncovered", (int)usage->uncovered, "shares", report_shares(host), "tenants",
+		report_tenants(usage)));
 
 	return report;
 }
@@ -125,7 +125,7 @@ static bool number_has_moved(const json_t *before, const json_t *now, const char
 	uint64_t a = etcd_number(before, name), b = etcd_number(now, name);
 	uint64_t change = a > b ? a - b : b - a;
 
-	return change > larger(a, b) / DEMAND_PART;
+	return change > the_larger(a, b) / DEMAND_PART;
 }
 
 /* 2: at once; 1: soon; 0: when it is time. */
@@ -144,7 +144,7 @@ static unsigned report_urgency(const json_t *before, const json_t *now)
 			return 2;
 		if (number_has_moved(other, share, "demand") ||
 		    number_has_moved(other, share, "held"))
-			urgency = larger(urgency, 1);
+			urgency = the_larger(urgency, 1);
 	}
 	return urgency;
 }

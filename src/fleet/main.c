@@ -24,9 +24,15 @@ static const char fleet_usage[] =
 	   "Words: status, tenants, limit, quota, policy, forget; without one, it follows the fleet.\n");
 
 static const char *const setting_names[] = {
-#define SETTING(field, name, initial, help) name,
+#define FLEET_SETTING(field, name, initial, help) name,
 #include "fleet/settings.def"
-#undef SETTING
+#undef FLEET_SETTING
+};
+
+static const char *const setting_helps[] = {
+#define FLEET_SETTING(field, name, initial, help) help,
+#include "fleet/settings.def"
+#undef FLEET_SETTING
 };
 
 enum { SETTINGS = sizeof(setting_names) / sizeof(setting_names[0]) };
@@ -63,6 +69,13 @@ static void options_make(struct option *longs, char names[SETTINGS][32])
 	longs[i] = (struct option){ .name = NULL };
 }
 
+static void fleet_help_print(char names[SETTINGS][32])
+{
+	fputs(_(fleet_usage), stdout);
+	for (unsigned i = 0; i < SETTINGS; i++)
+		printf("  --%s VALUE\n      %s\n", names[i], _(setting_helps[i]));
+}
+
 /* 0, an exit status, or -1 if the program is to end with success. */
 static int fleet_options_parse(int argc, char **argv, struct fleet_options *options)
 {
@@ -79,7 +92,7 @@ static int fleet_options_parse(int argc, char **argv, struct fleet_options *opti
 		else if (option == 'j')
 			options->json = true;
 		else if (option == 'h') {
-			fputs(_(fleet_usage), stdout);
+			fleet_help_print(names);
 			return -1;
 		} else if (option == 'V') {
 			puts(FLEET_NAME " " FLEET_VERSION);

@@ -55,7 +55,7 @@ static bool numbers_read(const char *value, const char *const *names, unsigned c
 	return right;
 }
 
-static char *document_write(json_t *document)
+static char *record_text(json_t *document)
 {
 	char *text = memory_need(json_dumps(memory_need(document), JSON_COMPACT));
 
@@ -87,7 +87,7 @@ bool fleet_quota_read(const char *name, const char *value, struct fleet_quota *r
 
 char *fleet_quota_write(const struct fleet_quota *quota, const char *author)
 {
-	return document_write(json_pack("{s:I,s:I,s:s}", "amount", (json_int_t)quota->amount,
+	return record_text(json_pack("{s:I,s:I,s:s}", "amount", (json_int_t)quota->amount,
 					"guarantee", (json_int_t)quota->guarantee, "author",
 					author));
 }
@@ -109,7 +109,7 @@ bool fleet_record_read(const char *value, struct fleet_record *ret_record)
 
 char *fleet_record_write(const struct fleet_record *record)
 {
-	return document_write(json_pack("{s:I,s:I,s:I,s:I}", "share", (json_int_t)record->share,
+	return record_text(json_pack("{s:I,s:I,s:I,s:I}", "share", (json_int_t)record->share,
 					"kept", (json_int_t)record->kept, "target",
 					(json_int_t)record->target, "floor",
 					(json_int_t)record->floor));
@@ -129,7 +129,7 @@ bool fleet_ledger_read(const char *value, uint64_t *ret_quota, int64_t *ret_free
 
 char *fleet_ledger_write(uint64_t quota, int64_t free)
 {
-	return document_write(
+	return record_text(
 		json_pack("{s:I,s:I}", "quota", (json_int_t)quota, "free", (json_int_t)free));
 }
 

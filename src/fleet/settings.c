@@ -22,17 +22,17 @@ struct fleet_setting_row {
 };
 
 static const struct fleet_setting_row rows_of_settings[] = {
-#define SETTING(field, name, initial, help) { name, offsetof(struct fleet_settings, field) },
+#define FLEET_SETTING(field, name, initial, help) { name, offsetof(struct fleet_settings, field) },
 #include "fleet/settings.def"
-#undef SETTING
+#undef FLEET_SETTING
 };
 
 void fleet_settings_init(struct fleet_settings *settings)
 {
 	*settings = (struct fleet_settings){
-#define SETTING(field, name, initial, help) .field = initial,
+#define FLEET_SETTING(field, name, initial, help) .field = initial,
 #include "fleet/settings.def"
-#undef SETTING
+#undef FLEET_SETTING
 	};
 }
 

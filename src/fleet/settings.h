@@ -14,9 +14,9 @@
 enum { FLEET_VALUE = 512, FLEET_ENDPOINTS = 16, FLEET_ENDPOINT = 128, FLEET_PREFIX = 64 };
 
 struct fleet_settings {
-#define SETTING(field, name, initial, help) char field[FLEET_VALUE];
+#define FLEET_SETTING(field, name, initial, help) char field[FLEET_VALUE];
 #include "fleet/settings.def"
-#undef SETTING
+#undef FLEET_SETTING
 	/* What the values say: */
 	char endpoint[FLEET_ENDPOINTS][FLEET_ENDPOINT]; /* "https://host:port" */
 	unsigned endpoints;

@@ -9,10 +9,11 @@ static int usage_row_take(const void *row, void *closure)
 	const struct proto_row *one = row;
 	struct fleet_usage *usage = closure;
 
-	if (one->scope == ROW_TENANT && one->tenant[0] && !one->device[0] && usage->tenants < USAGE_TENANTS) {
-		usage->tenant[usage->tenants] = *one;
-		proto_text(usage->tenant[usage->tenants++].tenant);
-	}
+	if (one->scope != ROW_TENANT || one->device[0] || usage->tenants == USAGE_TENANTS)
+		return 0;
+	usage->tenant[usage->tenants] = *one;
+	proto_text(usage->tenant[usage->tenants].tenant);
+	usage->tenants++;
 	return 0;
 }
 

@@ -123,7 +123,7 @@ int policy_fleet_check(const struct policy *policy, const char *file, char probl
 }
 
 /* FNV-1a: it notices changes, not attacks. */
-static void sum_add(uint64_t *sum, const char *text, size_t length)
+static void fleet_sum_add(uint64_t *sum, const char *text, size_t length)
 {
 	for (size_t i = 0; i < length; i++)
 		*sum = (*sum ^ (unsigned char)text[i]) * 0x100000001b3u;
@@ -142,8 +142,8 @@ static int fleet_file_read(struct fleet_directory *directory, const char *name,
 	*ret_exists = length != -ENOENT;
 	if (length < 0)
 		return length == -ENOENT ? 0 : (int)length;
-	sum_add(&directory->sum, name, strlen(name) + 1);
-	sum_add(&directory->sum, text, (size_t)length);
+	fleet_sum_add(&directory->sum, name, strlen(name) + 1);
+	fleet_sum_add(&directory->sum, text, (size_t)length);
 	result = policy_read_text(policy, &source, false, text, (size_t)length);
 	if (result == 0)
 		result = policy_fleet_check(policy, path, directory->problem);

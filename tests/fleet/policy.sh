@@ -77,6 +77,47 @@ bad_policy() {
 	etcd_end
 }
 
+# fits SCHEMA ARGUMENT...: the command's document
+fits() {
+	local schema=$1
+
+	shift
+	"$command" -j --config "$work/fleet.conf" "$@" >"$work/document" || return 1
+	sed "s/^/$schema\t/" "$work/document" | "$build/tests/schemas" "$here/../docs/schemas"
+}
+
+# As people ask: rdma_intercept becomes rdma_fleet.
+commands() {
+	etcd_start 1
+	host_start a
+	echo "policy = $policy_address" >"$work/fleet.conf"
+	printf '[tenant ml]\nqp = 5\n' >"$work/new.conf"
+	check "a file as the policy" "$command" --config "$work/fleet.conf" fleet policy "$work/new.conf"
+	check "it is in force" eventually limit_is 5 a
+	check "JSON: a limit" fits fleet-limit fleet limit tenant ml qp=6
+	check "JSON: a quota" fits fleet-quota fleet quota ml qp=9
+	check "the quota is divided" eventually limit_is 9 a
+	check "JSON: the policy" fits fleet-policy fleet policy
+	check "JSON: status" fits fleet-status fleet status
+	check "JSON: tenants" fits fleet-tenants fleet tenants
+	check "a host that is alive is not forgotten" not "$command" --config "$work/fleet.conf" fleet forget host-a
+	kill_now "$(pid_of fleet a)"
+	check "one whose lease has ended is" eventually fits fleet-forget fleet forget host-a
+	check "no such section" not "$command" --config "$work/fleet.conf" fleet limit tenants ml qp=1
+	check "no servers: its exit status" exits_with 3 "$fleet" --policy etcd://127.0.0.1:1/x status
+	check "a wrong address" exits_with 2 "$fleet" --policy http://127.0.0.1:1/x status
+	hosts_end
+	etcd_end
+}
+
+exits_with() {
+	local wanted=$1
+
+	shift
+	try "$@"
+	[ "$status" -eq "$wanted" ]
+}
+
 # Who may write the directory, and what in it is believed.
 trust() {
 	etcd_start 1
@@ -157,4 +198,4 @@ compaction() {
 	etcd_end
 }
 
-run_cases "follow two_writers bad_policy trust servers_die compaction" "$@"
+run_cases "follow two_writers bad_policy commands trust servers_die compaction" "$@"
