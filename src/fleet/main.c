@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/notify.h"
 #include "base/translation.h"
 #include "fleet/ask.h"
 #include "fleet/directory.h"
@@ -140,11 +141,14 @@ static int follow(struct host *host, char problem[PROBLEM_SIZE])
 	if (result < 0)
 		return result;
 	srandom((unsigned)(clock_now_ns() ^ (uint64_t)getpid() << 20));
+	notify_send("READY=1");
 	while (!stopped) {
 		int wait_ms = host_step(host);
 
+		notify_alive();
 		etcd_wait(host->etcd, wait_ms);
 	}
+	notify_send("STOPPING=1");
 	/* The lease stays: the next one goes on with the shares, if it comes before their end. */
 	return 0;
 }
