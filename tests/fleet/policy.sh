@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# shellcheck disable=SC2154,SC2317 # variables of fleet.sh; functions that run_cases calls
+# shellcheck disable=SC2154,SC2317,SC2086 # variables of fleet.sh; functions that run_cases calls
 # One policy for many hosts: it reaches their collectors, also past servers that die, and a bad one
 # does not. Usage: policy.sh [--list | --only NAME]
 set -uo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# shellcheck disable=SC2154,SC2317 # variables of fleet.sh; functions that run_cases calls
+# shellcheck disable=SC2154,SC2317,SC2086 # variables of fleet.sh; functions that run_cases calls
 # A quota of the fleet: it is divided by demand, and at no revision of etcd and at no moment on the hosts
 # more of it is handed out than there is, whatever becomes of hosts, dividers and servers.
 # Usage: quota.sh [--list | --only NAME]
@@ -11,7 +11,6 @@ set -uo pipefail
 # Everything that etcd ever had under the prefix, change by change.
 history_begin() {
 	background etcdctl --endpoints "$endpoints" watch --rev=1 --prefix /rdma/ >"$work/history" 2>&1 &
-	history_pid=$!
 	workers+=($!)
 }
 
