@@ -52,10 +52,10 @@ bugs() {
 	local bug
 
 	for bug in OLD_RECORD CONFIRM_EARLY NO_MARGIN NO_CONFIRM FORGET_KEPT LOWER_KEPT NO_LEASE_COMPARE; do
-		breaks I1 $bug
+		breaks I1 "$bug"
 	done
 	for bug in GIVE_TOO_MUCH NO_LEDGER_COMPARE; do
-		breaks I2 $bug
+		breaks I2 "$bug"
 	done
 }
 
