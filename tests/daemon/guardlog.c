@@ -83,7 +83,7 @@ static void refusals_are_told(void)
 	text = command_output("explain 4000001-2");
 	CHECK(strstr(text, "overrun") && strstr(text, "could not refuse"), "%s", text);
 	text = command_output("explain 4000001-3");
-	CHECK(strstr(text, "No honest program"), "%s", text);
+	CHECK(strstr(text, "No correct program"), "%s", text);
 	text = command_output("events");
 	CHECK(strstr(text, "intruder: refused in the kernel: qp used 5/5, wanted 1 more, "
 			   "limit of the tenant, from ") &&
