@@ -151,7 +151,7 @@ const texts = {
 	x_reload_failed: ["The policy files have an error; the old policy stays in force. Check with: rdma_intercept check FILE", "策略文件有错误，旧策略继续生效。检查命令：rdma_intercept check FILE"],
 	x_uncovered: ["The process holds RDMA objects and is not registered, so no limit of the library holds for it. Start it by 'rdma_intercept run', or switch the guard on for its tenant.", "进程持有 RDMA 对象但没有登记，库的限制对它无效。请用 'rdma_intercept run' 启动，或为其租户打开内核守卫。"],
 	x_drift: ["Kernel and books differ for this process, and not just for a moment.", "该进程的内核计数与账目持续不一致。"],
-	x_killed: ["The guard let a command pass that was changed before the kernel carried it out. No honest program does that: look at what ran there.", "命令在守卫检查之后、内核执行之前被改动。正常程序不会这样做，请检查运行的程序。"],
+	x_killed: ["The guard let a command pass that was changed before the kernel carried it out. No correct program does that: look at what ran there.", "命令在守卫检查之后、内核执行之前被改动。正常程序不会这样做，请检查运行的程序。"],
 	x_rule: ["A when line of the policy begins or ceases to count.", "策略中的一条 when 规则开始或停止生效。"],
 	x_rate: ["Calls above a rate of the policy were refused or tolerated in the last second.", "上一秒有调用超过策略的速率而被拒绝或放行。"],
 	x_share: ["Tenants share a limit of the host or of a device, and the share of this tenant changed.", "多个租户共享主机或设备的限制，该租户的份额发生了变化。"],
