@@ -44,7 +44,7 @@ if [ $# -eq 0 ]; then
 	else
 		say "No RDMA device here, and this kernel has no Soft-RoCE: the demonstration runs in the lab,
 a virtual machine with Debian's kernel (without KVM it takes about 15 seconds to boot)."
-		exec lab/run --timeout 600 -- env TERM="${TERM-dumb}" BUILD_DIRECTORY="$build" "$0" --in-the-lab
+		exec lab/run --timeout 1200 -- env TERM="${TERM-dumb}" BUILD_DIRECTORY="$build" "$0" --in-the-lab
 	fi
 fi
 lab=''
@@ -71,10 +71,10 @@ trap cleanup EXIT
 # comes TEXT FILE: waits until a program has written it; comes_true COMMAND...: until it succeeds
 comes() { comes_true grep -q "$1" "$2"; }
 comes_true() {
-	local until=$((SECONDS + 60))
+	local until=$((SECONDS + 300))
 	until "$@" >/dev/null 2>&1; do
 		[ $SECONDS -lt $until ] || {
-			echo "demo.sh: $*: not true after 60 seconds" >&2
+			echo "demo.sh: $*: not true after five minutes" >&2
 			exit 1
 		}
 		sleep 0.1
