@@ -52,7 +52,7 @@ verbs() {
 	local verb
 
 	prepare rdma_intercept process_table
-	for verb in ibv_alloc_pd ibv_create_cq ibv_create_qp ibv_reg_mr ibv_create_srq rdma_create_qp; do
+	for verb in ibv_alloc_pd ibv_create_cq ibv_create_qp ibv_reg_mr ibv_create_srq rdma_create_id; do
 		check "$verb" emulated_test process_table --only "$verb"
 	done
 }
