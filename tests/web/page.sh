@@ -82,7 +82,6 @@ numbers() {
 	"$command" limit set tenant ours mode=warn
 	check "one more is tolerated" ask one qp ok
 	check "and counted beside the refusals" eventually reads '[data-tenant=ours] [data-column=tolerated]' 1
-	check "as by the command" eventually numbers_agree
 	"$command" limit reset
 	worker_end one quit
 	check "its end, too" eventually numbers_agree
