@@ -125,7 +125,7 @@ answered() {
 kind() {
 	local setting
 
-	check "a program that loops over the table" program_build kinds unit/kinds.c harness.c session.c words.c
+	check "a program that loops over the table" program_build kinds unit/kinds.c again.c harness.c session.c words.c
 	check "every list has the kind" env KINDS_DEF="$copy/src/terms/kinds.def" "$work/kinds"
 	check "its name is offered" offered 'show kind ' trial
 	check "show kind has it" answered trial show kind
@@ -155,13 +155,13 @@ kind() {
 	done
 	check "the library accepts a limit of it" test ! -s "$work/complaint.trial"
 	check "and not of another name" test -s "$work/complaint.trail"
-	check "a program that has rdma_monitor print" program_build print unit/print.c schema.c harness.c session.c words.c
+	check "a program that has rdma_monitor print" program_build print unit/print.c schema.c again.c harness.c session.c words.c
 	check "rdma_monitor shows it" "$work/print" --only every_kind
 	check "rdma_monitor is built with it" test -x "$made/rdma_monitor"
 }
 
 key() {
-	check "a program that loops over the tables" program_build policy_rows unit/policy_rows.c harness.c session.c words.c
+	check "a program that loops over the tables" program_build policy_rows unit/policy_rows.c again.c harness.c session.c words.c
 	check "every row reaches everything that is made from it" "$work/policy_rows"
 	cat >"$work/keys.conf" <<-END
 		[collector]
