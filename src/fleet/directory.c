@@ -175,7 +175,7 @@ int fleet_policy_check(const char *directory, const char *text, size_t length,
 int fleet_policy_write(const char *directory, const char *text, size_t length,
 		       char problem[PROBLEM_SIZE])
 {
-	char path[DIRECTORY_PATH], place[DIRECTORY_PATH];
+	char path[DIRECTORY_PATH], place[DIRECTORY_PATH] = "";
 	int result = received_write(directory, text, length, path, problem);
 
 	if (result == 0)
