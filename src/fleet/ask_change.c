@@ -124,9 +124,10 @@ static char *limit_edit(struct ask *ask, const char *text, int *ret_status)
 		 ask->operand[of_tenant]);
 	edited = memory_need(strdup(text));
 	for (unsigned i = first; i < ask->count; i++) {
-		char *key = memory_need(strdup(ask->operand[i])), *value = strchr(key, '=');
+		char *key = memory_need(strdup(ask->operand[i])), *value = key + strcspn(key, "=");
 
-		*value++ = '\0';
+		if (*value)
+			*value++ = '\0';
 		next = fleet_text_set(edited, section, key, strcmp(value, "unset") ? value : NULL);
 		free(edited);
 		free(key);
