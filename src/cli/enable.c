@@ -108,7 +108,7 @@ static int preload_try(const struct trial_results *before, const char *library, 
 	return result;
 }
 
-/* Back to what was there, unless another program has changed it; what failed before is in problem. */
+/* Restores the old file, unless another program has changed it; problem keeps the earlier failure. */
 static void preload_restore(const char *old, const char *new)
 {
 	char ignored[PROBLEM_SIZE];

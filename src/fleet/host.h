@@ -19,7 +19,7 @@ enum { HOST_SHARES = 128, HOST_READ_MS = 100, LEASE_MARGIN_PART = 10 };
 struct host_share {
 	struct fleet_quota quota;
 	struct fleet_record record;
-	uint64_t revision; /* of the record; 0: there is none yet */
+	uint64_t revision; /* of the record; 0: not written yet */
 	uint64_t confirmed; /* the revision of a record that the collector keeps to */
 	uint64_t refused; /* as the collector counted them last */
 	uint64_t demand, held;
@@ -34,7 +34,7 @@ struct host {
 	char socket[PROTO_PATH];
 	struct fleet_usage usage;
 
-	uint64_t lease;	      /* 0: there is none */
+	uint64_t lease;	      /* 0: no lease */
 	uint64_t until_ns;    /* CLOCK_BOOTTIME: the shares end, before the lease does */
 	uint64_t lease_s;     /* as etcd granted it */
 	uint64_t keep_at_ns;  /* the times of what comes next, CLOCK_MONOTONIC */

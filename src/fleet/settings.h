@@ -29,10 +29,10 @@ struct fleet_settings {
 /* All settings as their rows have them. */
 void fleet_settings_init(struct fleet_settings *settings);
 
-/* Sets one by its name. -ENOENT if there is none, -E2BIG. */
+/* Sets one by its name. -ENOENT if no setting has it, -E2BIG. */
 int fleet_setting_set(struct fleet_settings *settings, const char *name, const char *value);
 
-/* The lines of a file; -ENOENT if there is none. -errno with a problem. */
+/* The lines of a file; -ENOENT if the file does not exist. -errno with a problem. */
 int fleet_settings_read(struct fleet_settings *settings, const char *path,
 			char problem[PROBLEM_SIZE]);
 
