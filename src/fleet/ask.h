@@ -21,7 +21,7 @@ struct ask {
 
 enum { ASK_OK, ASK_WRONG, ASK_USAGE, ASK_ABSENT };
 
-/* Answers the question; ASK_USAGE with a sentence if there is none of that name. An exit status. */
+/* Answers a question; of an unknown word it says so and returns ASK_USAGE. An exit status. */
 int ask_answer(struct ask *ask, const char *word);
 
 /* Says why it failed, and returns the status. */

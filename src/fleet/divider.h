@@ -10,8 +10,8 @@
 
 #include "fleet/etcd.h"
 
-/* Becomes the divider if there is none, and divides all quotas once if it is the one. 0; -errno
- * with a problem. */
+/* Elects this host if the fleet has no divider; the divider then divides each quota once. 0, or
+ * -errno with a problem. */
 int divider_round(struct etcd *etcd, const struct fleet_settings *settings, const struct log *log,
 		  uint64_t lease, char problem[PROBLEM_SIZE]);
 

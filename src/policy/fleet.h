@@ -22,8 +22,8 @@ enum { FLEET_LEASE_TEXT = 80 };
 /* What the directory says. */
 struct policy_fleet {
 	struct policy *kept;   /* without a lease */
-	struct policy *leased; /* while the lease holds; NULL: it has ended, or there is none */
-	uint64_t until_ns;     /* the end of the lease; 0: likewise */
+	struct policy *leased; /* NULL: no lease, or it has ended */
+	uint64_t until_ns;     /* the end of the lease; 0: no lease */
 	bool has_policy, has_kept; /* there are such files */
 	uint64_t sum;	       /* of the bytes of the files that count: another one, other limits */
 };
