@@ -283,11 +283,11 @@ doctor_host() {
 		chmod 755 "$host/bin/systemctl"
 	}
 	systemctl_says 'LoadState=not-found\nUnitFileState=\nActiveState=inactive\n'
-	PATH=$host/bin:$PATH check "units: not installed" found WARN units 'systemctl daemon-reload'
+	check "units: not installed" found WARN units 'systemctl daemon-reload'
 	systemctl_says 'LoadState=loaded\nUnitFileState=disabled\nActiveState=inactive\n'
-	PATH=$host/bin:$PATH check "units: not enabled" found WARN units 'systemctl enable --now collector_server'
+	check "units: not enabled" found WARN units 'systemctl enable --now collector_server'
 	systemctl_says 'LoadState=loaded\nUnitFileState=enabled\nActiveState=active\n'
-	PATH=$host/bin:$PATH check "units: all right" found OK units 'collector_server and rdma_monitor are enabled and active'
+	check "units: all right" found OK units 'collector_server and rdma_monitor are enabled and active'
 	rm -r "$host"
 }
 

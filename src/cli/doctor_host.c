@@ -140,9 +140,9 @@ static void unit_value(const char *text, const char *key, char ret_value[32])
 /* Whether there is something to tell of the unit. */
 static bool unit_check(const char *unit, struct finding *finding)
 {
-	char *const words[] = { "systemctl", "show", "-p", "LoadState,UnitFileState,ActiveState",
-				(char *)unit, NULL };
-	char text[512], loaded[32], enabled[32], active[32];
+	char program[PATH_MAX], text[512], loaded[32], enabled[32], active[32];
+	char *const words[] = { (char *)doctor_path("/bin/systemctl", program), "show", "-p",
+				"LoadState,UnitFileState,ActiveState", (char *)unit, NULL };
 
 	if (trial_start(words, &(struct trial){ .preload = NULL }, text, sizeof(text)) != 0) {
 		finding_set(finding, &untried, NULL, "systemctl does not answer: %.200s", text);
