@@ -345,7 +345,7 @@ int ask_forget(struct ask *ask)
 	char key[ETCD_KEY], under[ETCD_KEY], problem[PROBLEM_SIZE];
 	struct etcd_change change;
 	struct etcd_pairs pairs;
-	uint64_t revision;
+	uint64_t revision = 0;
 	int result;
 
 	if (!ask->count)
