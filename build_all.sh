@@ -104,7 +104,7 @@ make_packages() {
 	rm -f "$directory"/packages/*.{deb,rpm}
 	for generator in DEB:lib/$machine-linux-gnu RPM:lib64; do
 		build "$directory" -DCMAKE_TOOLCHAIN_FILE="$PWD/packaging/sysroot.cmake" -DCMAKE_INSTALL_PREFIX=/usr \
-			-DRDMA_INTERCEPT_SYSROOT="$sysroot" -DRDMA_INTERCEPT_ARCH="$arch" -DRDMA_INTERCEPT_{TESTS,FLEET}=OFF \
+			-DRDMA_INTERCEPT_SYSROOT="$sysroot" -DRDMA_INTERCEPT_ARCH="$arch" -DRDMA_INTERCEPT_TESTS=OFF \
 			-DCMAKE_INSTALL_LIBDIR="${generator#*:}"
 		(cd "$directory" && cpack -G "${generator%%:*}" >cpack.log 2>&1) || {
 			cat "$directory/cpack.log" >&2

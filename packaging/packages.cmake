@@ -3,17 +3,22 @@
 # What they need of other packages is in the table below, in names that Debian 11 and its successors
 # know; rpm finds names of libraries itself. tests/packages.sh compares the table with the programs.
 set(package_components library collector monitor dashboard development)
+if(RDMA_INTERCEPT_FLEET)
+  list(APPEND package_components fleet)
+endif()
 set(name_of_library librdma-intercept)
 set(name_of_collector rdma-intercept)
 set(name_of_monitor rdma-intercept-monitor)
 set(name_of_dashboard rdma-intercept-dashboard)
 set(name_of_development librdma-intercept-dev)
+set(name_of_fleet rdma-intercept-fleet)
 set(rpm_name_of_development librdma-intercept-devel)
 
 set(summary_of_library "quotas for RDMA resources, in programs")
 set(summary_of_collector "quotas for RDMA resources of a host")
 set(summary_of_monitor "counts RDMA objects in the kernel, and refuses them there")
 set(summary_of_dashboard "metrics and web page of rdma-intercept")
+set(summary_of_fleet "one RDMA policy for many hosts, on etcd")
 set(summary_of_development "programs that read usage from rdma-intercept")
 set(description_of_library "librdma_intercept.so counts what a program creates of RDMA resources and
 refuses what exceeds a limit. It is loaded into programs by 'rdma_intercept run', by LD_PRELOAD or by
@@ -24,6 +29,8 @@ set(description_of_monitor "rdma_monitor counts every RDMA object of every proce
 guard that refuses in the kernel what exceeds limits of tenants with guard = on.")
 set(description_of_dashboard "rdma_dashboard, an unprivileged client of the collector: metrics for
 Prometheus, the web page, and history. Also alerts for Prometheus and a dashboard for Grafana.")
+set(description_of_fleet "rdma_fleet, unprivileged, follows a policy on etcd for the collector of this host, and
+divides quotas of tenants among all hosts. It starts once /etc/rdma_intercept/fleet.conf exists.")
 set(description_of_development "Headers, the library to link with, and a file for pkg-config.")
 
 set(libc "libc6 (>= 2.31)")
@@ -33,12 +40,14 @@ set(depends_of_library "${libc}")
 set(depends_of_collector "${libc}, ${jansson}, ${sqlite}, libsystemd0 (>= 247), libncursesw6 (>= 6.2), libtinfo6 (>= 6.2)")
 set(depends_of_monitor "${libc}, ${jansson}, libmnl0 (>= 1.0.4), libelf1 (>= 0.183) | libelf1t64, zlib1g (>= 1:1.2.11)")
 set(depends_of_dashboard "${libc}, ${jansson}, ${sqlite}, libmicrohttpd12 (>= 0.9.72) | libmicrohttpd12t64")
+set(depends_of_fleet "${libc}, ${jansson}, libcurl4 (>= 7.74) | libcurl4t64")
 set(depends_of_development "")
 # Of the same version: the command and the library know each other's shared memory.
 set(own_depends_of_collector library)
 set(own_depends_of_development library)
 set(recommends_of_monitor ${name_of_collector})
 set(recommends_of_dashboard ${name_of_collector})
+set(recommends_of_fleet ${name_of_collector})
 set(recommends_of_library "")
 set(recommends_of_collector "")
 set(recommends_of_development "")
@@ -62,6 +71,7 @@ set(scripts_of_library prerm postrm)
 set(scripts_of_collector postinst prerm postrm)
 set(scripts_of_monitor postinst prerm postrm)
 set(scripts_of_dashboard postinst prerm postrm)
+set(scripts_of_fleet postinst prerm postrm)
 set(rpm_name_of_postinst POST_INSTALL)
 set(rpm_name_of_prerm PRE_UNINSTALL)
 set(rpm_name_of_postrm POST_UNINSTALL)
@@ -143,5 +153,5 @@ foreach(component ${package_components})
   set(CPACK_DEBIAN_${upper}_PACKAGE_CONTROL_EXTRA "${control}")
 endforeach()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS package/maintainer.sh package/library.sh
-  package/collector.sh package/monitor.sh package/dashboard.sh)
+  package/collector.sh package/monitor.sh package/dashboard.sh package/fleet.sh)
 include(CPack)

@@ -112,6 +112,12 @@ help_and_version() {
 # ---- without a collector
 
 no_collector() {
+	mkdir "$work/alone" # a directory in which there is no rdma_fleet
+	cp "$command" "$work/alone/rdma_intercept"
+	printf '#!/bin/sh\nPATH=%s exec %s "$@"\n' "$work/alone" "$work/alone/rdma_intercept" >"$work/alone/command"
+	chmod +x "$work/alone/command"
+	command=$work/alone/command check "fleet: not installed" \
+		complains 1 'rdma_fleet is not installed: install the package rdma-intercept-fleet' fleet status
 	check "the kinds" exits 0 show kind
 	while read -r kind; do
 		check "kind $kind" grep -qE "^$kind +(count|bytes) +[a-zA-Z]" "$work/out"

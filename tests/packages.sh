@@ -13,7 +13,7 @@ set -euo pipefail
 source=${SOURCE_DIRECTORY:-$(cd "$(dirname "$0")/.." && pwd)}
 build=${BUILD_DIRECTORY:-$source/build}
 own=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
-needed=(libjansson4 libmicrohttpd12 libsqlite3-0 libsystemd0 libncursesw6 libtinfo6 libmnl0 libelf1 zlib1g)
+needed=(libjansson4 libmicrohttpd12 libcurl4 libsqlite3-0 libsystemd0 libncursesw6 libtinfo6 libmnl0 libelf1 zlib1g)
 unset LD_PRELOAD LD_LIBRARY_PATH "${!RDMA_INTERCEPT_@}"
 skip_all() { echo "skipped: $*"; exit 77; }
 [ "$(id -u)" -eq 0 ] || skip_all "not root: chroot and mounts need root"
@@ -159,13 +159,15 @@ lifecycle() {
 			cp /steps/systemctl /steps/systemctl_upgrade; : >/steps/systemctl
 			cp -a /etc/ld.so.preload /steps/preload_upgraded
 			cp /etc/rdma_intercept/policy.conf /steps/policy_upgraded
-			mkdir -p /run/rdma_intercept/state /var/lib/rdma_intercept /var/lib/rdma_dashboard
+			mkdir -p /run/rdma_intercept/state /var/lib/rdma_intercept /var/lib/rdma_dashboard /var/lib/rdma_fleet
 			touch /dev/shm/rdma_intercept_shm /dev/shm/rdma_intercept_shm.1000 /var/lib/rdma_intercept/good \
-				/var/lib/rdma_dashboard/history.db /etc/rdma_intercept/tenants.d/mine.conf
+				/var/lib/rdma_dashboard/history.db /etc/rdma_intercept/tenants.d/mine.conf \
+				/etc/rdma_intercept/fleet.conf /var/lib/rdma_fleet/policy.conf
 			step remove apt-get -y -qq remove librdma-intercept
 			cp -a /etc/ld.so.preload /steps/preload_removed
 			cp /steps/systemctl /steps/systemctl_remove
-			step kept ls /var/lib/rdma_dashboard/history.db /etc/rdma_intercept/policy.conf
+			step kept ls /var/lib/rdma_dashboard/history.db /etc/rdma_intercept/policy.conf \
+				/etc/rdma_intercept/fleet.conf /var/lib/rdma_fleet/policy.conf
 			rm -f /etc/ld.so.preload
 			step purge apt-get -y -qq purge 'librdma-intercept*' 'rdma-intercept*'
 			entries >/steps/after
@@ -173,7 +175,7 @@ lifecycle() {
 	)
 	check "packages install" ended install 0
 	looks_right
-	for unit in collector_server rdma_monitor rdma_dashboard; do
+	for unit in collector_server rdma_monitor rdma_dashboard rdma_fleet; do
 		check "$unit: starts when it is new" grep -q -E "(^| )start $unit" "$place/up/steps/systemctl_install"
 		check "$unit: restarts after an upgrade only if it runs" grep -q "^try-restart $unit" "$place/up/steps/systemctl_upgrade"
 		check "$unit: an upgrade does not stop it" lacks "$place/up/steps/systemctl_upgrade" "^stop"
@@ -535,7 +537,7 @@ rpm_root() {
 		step files rpm --root "$root" -ql librdma-intercept
 		step verify rpm --root "$root" --verify --nodeps -a
 		step requires rpm --root "$root" -q --requires rdma-intercept
-		step missing sh -c 'chroot "$1" ldd /usr/bin/rdma_intercept /usr/sbin/collector_server /usr/sbin/rdma_monitor /usr/sbin/rdma_dashboard | grep "not found"' sh "$root"
+		step missing sh -c 'chroot "$1" ldd /usr/bin/rdma_intercept /usr/sbin/collector_server /usr/sbin/rdma_monitor /usr/sbin/rdma_dashboard /usr/sbin/rdma_fleet | grep "not found"' sh "$root"
 		step run chroot "$root" rdma_intercept run -- grep -c librdma_intercept /proc/self/maps
 		step enable chroot "$root" rdma_intercept enable
 		step loaded chroot "$root" grep -c librdma_intercept /proc/self/maps
@@ -545,7 +547,7 @@ rpm_root() {
 	END
 	root_enter "$base" rpm bash "$work/rpm_steps" "$place/root" "$source/build-package/packages" >"$place/log" 2>&1 || cat "$place/log"
 	check "packages install" ended install 0
-	check "rpm lists them" test "$(grep -c rdma-intercept "$place/up/steps/list")" -eq 5
+	check "rpm lists them" test "$(grep -c rdma-intercept "$place/up/steps/list")" -eq 6
 	check "the library is in lib64" printed files '^/usr/lib64/librdma_intercept.so$'
 	check "files are as they were packed" ended verify 0
 	check "names of libraries are requirements" printed requires '^libjansson.so.4\(.*\)\(64bit\)$'

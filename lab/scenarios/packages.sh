@@ -33,7 +33,7 @@ rm -f /var/lib/man-db/auto-update
 # What packages and services may leave besides the files of the packages.
 traces() {
 	find /etc /var /run /dev/shm /sys/fs/bpf -xdev -path /var/lib/dpkg -prune -o \( -name '*rdma[-_]intercept*' \
-		-o -name '*rdma_monitor*' -o -name '*rdma_dashboard*' -o -name '*collector_server*' \) -print | sort
+		-o -name '*rdma_monitor*' -o -name '*rdma_dashboard*' -o -name '*rdma_fleet*' -o -name '*collector_server*' \) -print | sort
 	bpftool prog show | awk '$2 ~ /kprobe|tracing|lsm|tracepoint|perf_event/ { print $2, $4 }' | sort
 	getent group rdma_intercept || true
 }

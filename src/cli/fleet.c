@@ -39,6 +39,9 @@ static int fleet_become(const struct cli *cli, unsigned most)
 		execv(program, (char *const *)arguments);
 	}
 	execvp(FLEET_PROGRAM, (char *const *)arguments);
+	if (errno == ENOENT)
+		return cli_fail(cli, CLI_WRONG, "%s is not installed: install the package "
+				"rdma-intercept-fleet, or build it with libcurl", FLEET_PROGRAM);
 	return cli_fail(cli, CLI_WRONG, "%s: cannot be started: %s", FLEET_PROGRAM, strerror(errno));
 }
 
