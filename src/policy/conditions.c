@@ -328,6 +328,8 @@ int policy_condition_parse(const struct policy_source *source, char *text, struc
 
 bool policy_rule_is_same(const struct policy_rule *a, const struct policy_rule *b)
 {
+	if (a->first != b->first)
+		return false;
 	for (int i = 0; i < POLICY_CONDITIONS; i++) {
 		size_t offset = policy_conditions[i].offset;
 

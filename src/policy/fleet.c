@@ -119,6 +119,12 @@ int policy_fleet_check(const struct policy *policy, const char *file, char probl
 					   "[default] and [tenant NAME]",
 					   key->name);
 	}
+	for (const struct policy_rule *rule = policy->rules; rule; rule = rule->next)
+		if (rule->first)
+			return policy_fail(&source, -EINVAL,
+					   "[tenant %s] match: " POLICY_FIRST
+					   " is not allowed here: expected it in files of the host",
+					   rule->tenant->name);
 	return 0;
 }
 

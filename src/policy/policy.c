@@ -90,12 +90,17 @@ int policy_tenant_make(struct policy *policy, const char *name, struct policy_te
 int policy_rule_add(struct policy *policy, struct policy_tenant *tenant,
 		    const struct policy_rule *rule)
 {
-	struct policy_rule **end = &policy->rules, *added;
+	struct policy_rule **end = &policy->rules, **place = NULL, *added;
 	unsigned rules = 0;
 
-	for (; *end; end = &(*end)->next, rules++)
+	for (; *end; end = &(*end)->next, rules++) {
 		if ((*end)->tenant == tenant && policy_rule_is_same(*end, rule))
 			return 0;
+		if (rule->first && !(*end)->first && !place)
+			place = end;
+	}
+	if (!place)
+		place = end;
 	if (rules == POLICY_RULES)
 		return -E2BIG;
 	added = malloc(sizeof(*added));
@@ -103,8 +108,8 @@ int policy_rule_add(struct policy *policy, struct policy_tenant *tenant,
 		return -ENOMEM;
 	*added = *rule;
 	added->tenant = tenant;
-	added->next = NULL;
-	*end = added;
+	added->next = *place;
+	*place = added;
 	return 0;
 }
 

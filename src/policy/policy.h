@@ -124,10 +124,14 @@ struct policy_ids {
 #define POLICY_CONDITION_label(name) char name[POLICY_PATH]
 #define POLICY_CONDITION_short_label(name) char name[NAME_SIZE]
 
+/* The word at the beginning of a match line that is tried before those without it. */
+#define POLICY_FIRST "first"
+
 /* One line "match = ...": all its conditions must hold. Those that it does not have are 0. */
 struct policy_rule {
-	struct policy_rule *next; /* in the order of files and lines, over all tenants */
+	struct policy_rule *next; /* first ones, then in the order of files and lines, over all tenants */
 	struct policy_tenant *tenant;
+	bool first; /* POLICY_FIRST */
 	char source[POLICY_PATH]; /* "FILE:LINE", or "command" */
 	char text[POLICY_PATH];	  /* what stands behind "match ="; a long one is cut */
 #define CONDITION(name, type, in_kernel, help) POLICY_CONDITION_##type(name);

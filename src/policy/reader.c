@@ -108,20 +108,41 @@ static void rule_name(const struct reader *reader, const char *value, struct pol
 	snprintf(rule->text, sizeof(rule->text), "%s", value);
 }
 
+/* A line begins with FIRST, or with a condition. */
+static int rule_conditions_read(const struct reader *reader, char *value, struct policy_rule *rule)
+{
+	unsigned conditions = 0;
+	char *word;
+	int result = 0;
+
+	while (result == 0 && (word = strsep(&value, BLANKS))) {
+		if (!*word)
+			continue;
+		if (!conditions && !rule->first && !strcmp(word, POLICY_FIRST)) {
+			rule->first = true;
+			continue;
+		}
+		result = policy_condition_parse(&reader->source, word, rule);
+		conditions++;
+	}
+	if (result == 0 && !conditions)
+		return policy_fail(&reader->source, -EINVAL,
+				   "match: missing condition behind " POLICY_FIRST
+				   ": expected one such as cgroup=/x*");
+	return result;
+}
+
 static int rule_read(struct reader *reader, char *value)
 {
 	struct policy_rule rule = { .next = NULL };
-	char *condition;
-	int result = 0;
+	int result;
 
 	if (value_is_unset(reader, value)) {
 		policy_rules_drop(reader->policy, reader->owner);
 		return 0;
 	}
 	rule_name(reader, value, &rule);
-	while (result == 0 && (condition = strsep(&value, BLANKS)))
-		if (*condition)
-			result = policy_condition_parse(&reader->source, condition, &rule);
+	result = rule_conditions_read(reader, value, &rule);
 	if (result == 0)
 		result = policy_pattern_check_rule(&reader->source, reader->owner->name, &rule);
 	if (result < 0)

@@ -29,7 +29,7 @@ static void keys_write(FILE *file, unsigned section, const void *structure)
 
 static void rule_write(FILE *file, const struct policy_rule *rule)
 {
-	fprintf(file, "match =");
+	fprintf(file, "match =%s", rule->first ? " " POLICY_FIRST : "");
 	for (int i = 0; i < POLICY_CONDITIONS; i++) {
 		const void *field = policy_condition_get(&policy_conditions[i], rule);
 

@@ -222,6 +222,18 @@ static int tenant(enum message type, const char *section, const char *text)
 	return collector_call(type, &change, NULL);
 }
 
+/* The tenant that a process gets now. */
+static const char *tenant_joined(void)
+{
+	struct proto_hello hello = { .flags = HELLO_NO_MEMORY };
+	static struct proto_welcome welcome;
+
+	memset(hello.process_limit, 0xff, sizeof(hello.process_limit));
+	memset(hello.host_limit, 0xff, sizeof(hello.host_limit));
+	CHECK(collector_call(MESSAGE_HELLO, &hello, &welcome) == 0);
+	return welcome.tenant;
+}
+
 static void changes_by_commands(void)
 {
 	collector_fresh("[tenant a]\nqp = 1\nmode = warn\n", "");
@@ -239,7 +251,16 @@ static void changes_by_commands(void)
 	CHECK(collector_set("collector", "socket = /x\n") == -EINVAL);
 	CHECK(collector_set("host", "mr = 7\n") == 0);
 	CHECK(collector_tenant(NULL).limit[KIND_mr] == 7);
-	/* Tenants that commands make. */
+	/* Tenants that commands make; with "first" before the lines of files. */
+	collector_policy("[tenant a]\nqp = 1\nmode = warn\nmatch = uid=0-70000\n");
+	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) == 0);
+	CHECK(tenant(MESSAGE_TENANT_ADD, "tenant job", "match = first cgroup=*\n") == 0);
+	CHECK(!strcmp(tenant_joined(), "job"), "%s", tenant_joined());
+	collector_kill();
+	collector_start("");
+	CHECK(!strcmp(tenant_joined(), "job"), "%s", tenant_joined());
+	CHECK(tenant(MESSAGE_TENANT_REMOVE, "tenant job", "") == 0);
+	CHECK(!strcmp(tenant_joined(), "a"), "%s", tenant_joined());
 	CHECK(tenant(MESSAGE_TENANT_ADD, "tenant t", "qp = 3\nmatch = uid=61999\n") == 0);
 	CHECK(qp_limit("t") == 3 && collector_tenant("t").flags & ROW_RUNTIME);
 	CHECK(tenant(MESSAGE_TENANT_ADD, "tenant t", "qp = 3\n") == -EEXIST);

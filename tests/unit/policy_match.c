@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policy/fleet.h"
 #include "policyfiles.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -116,6 +117,44 @@ static void matching(void)
 	CHECK(policy_remove_tenant(policy, "first") == 0);
 	CHECK(policy_remove_tenant(policy, "first") == -ENOENT);
 	policy_belongs(policy, 3000, 1, "/", "second");
+	policy_free(policy);
+}
+
+/* Lines with the word at their beginning are tried before all others, in their own order, and stay
+ * so when the policy is written, merged and read again. */
+static void first_lines(void)
+{
+	struct policy *policy = policy_good("[tenant users]\nmatch = uid=1000-1009\n"
+					    "[tenant job]\nmatch = first cgroup=/jobs/1/*\n"
+					    "[tenant late]\nmatch = first cgroup=/jobs/*\n"
+					    "match = uid=2000\n"),
+		      *commands = policy_new(), *merged;
+	char problem[PROBLEM_SIZE], *text;
+
+	CHECK(policy_change(commands, "tenant added", "match = first uid=1009", problem) == 0,
+	      "%s", problem);
+	merged = policy_merge(policy, commands);
+	policy_belongs(policy, 1009, 1, "/", "users");
+	policy_belongs(merged, 1009, 1, "/", "added");
+	policy_belongs(merged, 1009, 1, "/jobs/2/x", "late");
+	policy_belongs(merged, 1000, 1, "/jobs/1/x", "job");
+	policy_belongs(merged, 1000, 1, "/", "users");
+	policy_belongs(merged, 2000, 1, "/", "late");
+	text = policy_written(merged);
+	policy_free(policy);
+	policy = policy_good(text);
+	policy_belongs(policy, 1009, 1, "/", "added");
+	policy_belongs(policy, 1000, 1, "/jobs/1/x", "job");
+	policy_free(policy);
+	policy_free(merged);
+	policy_free(commands);
+	policy_bad("[tenant t]\nmatch = first\n", 2, "match: missing condition behind first: expected");
+	policy_bad("[tenant t]\nmatch = uid=1 first\n", 2, "match: unknown condition 'first'");
+	policy_bad("[tenant t]\nmatch = first first uid=1\n", 2, "match: unknown condition 'first'");
+	policy = policy_good("[tenant a]\nmatch = uid=1\n[tenant t]\nmatch = first uid=1\n");
+	CHECK(policy_fleet_check(policy, "fleet", problem) == -EINVAL &&
+		      strstr(problem, "[tenant t] match: first is not allowed here"),
+	      "%s", problem);
 	policy_free(policy);
 }
 
@@ -281,6 +320,7 @@ static void driver(void)
 	policy_files_begin();
 	RUN(labels);
 	RUN(matching);
+	RUN(first_lines);
 	RUN(kernel_rules);
 	RUN(given);
 	RUN(patterns);
