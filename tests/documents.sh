@@ -147,11 +147,22 @@ riddles() {
 plain_words() {
 	local file
 	sed -n 's/^msgid "\(.*\)"$/\1/p' po/zh_CN.po >"$work/messages"
-	for file in README.md CHANGELOG.md CONTRIBUTING.md lab/README.md docs/{SECURITY,GLOSSARY,benchmarks,guide,whole-host,json,fair-shares,service-classes,guard-tables}.md \
+	for file in README.md CHANGELOG.md CONTRIBUTING.md lab/README.md docs/{SECURITY,GLOSSARY,benchmarks,guide,whole-host,json,operators,packages,upgrades,fair-shares,service-classes,guard-tables}.md \
 		man/*.[0-9] web/src/texts.js "$work/messages"; do
 		check "$file: no riddles" not riddles "$file"
 	done
 	check "a riddle is found" riddles - <<<'When nobody answers, the collector is gone.'
 }
 
-run_cases "links lint spelling readme troubleshooting commands plain_words" "$@"
+# Each check of doctor and each alert has a row in the operator's guide.
+operators() {
+	local name
+	sed -n 's/^DOCTOR("\([^"]*\)".*/\1/p' src/cli/doctor.def >"$work/names"
+	sed -n 's/^ *- alert: //p' packaging/prometheus/*.rules.yml >>"$work/names"
+	check "there are checks and alerts" test "$(wc -l <"$work/names")" -gt 20
+	while read -r name; do
+		check "docs/operators.md: a row on $name" grep -qE "^\| \`$name\` \|" docs/operators.md
+	done <"$work/names"
+}
+
+run_cases "links lint spelling readme troubleshooting operators commands plain_words" "$@"
