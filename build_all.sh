@@ -64,9 +64,18 @@ install_missing() {
 		as_root=(sudo)
 	fi
 	say "Installing ${missing[*]} (this may take a few minutes)"
-	"${as_root[@]}" apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends \
-		"${missing[@]}" >/dev/null
+	apt_get update
+	apt_get install -y --no-install-recommends "${missing[@]}"
+}
+# apt_get ARGUMENT...: waits while another installation, such as an automatic upgrade, has apt's locks
+apt_get() {
+	local said='' waits=''
+	until said=$("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -qq "$@" 2>&1 >/dev/null); do
+		grep -qE '^E: (Could not get lock|Unable to (acquire|lock))' <<<"$said" || { echo "$said" >&2; return 1; }
+		[ -n "$waits" ] || grep -m 1 '^E: ' <<<"$said" >&2
+		waits=1
+		sleep 2
+	done
 }
 
 # Programs for 32 bits need gcc-12-multilib, or the like of the gcc that is installed. gcc-multilib,
