@@ -27,7 +27,13 @@ package_forget_run() {
 	rmdir /var/log/rdma_intercept 2>/dev/null || true
 }
 package_forget() {
-	rm -rf /etc/rdma_intercept /var/lib/rdma_intercept /var/log/rdma_intercept
+	rm -rf /var/lib/rdma_intercept /var/log/rdma_intercept
+	# Settings of rdma_fleet, and the keys that they name, are in the same directory.
+	if package_is_known rdma-intercept-fleet; then
+		rm -rf /etc/rdma_intercept/policy.conf* /etc/rdma_intercept/tenants.d
+	else
+		rm -rf /etc/rdma_intercept
+	fi
 	if grep -q '^rdma_intercept:' /etc/group && command -v groupdel >/dev/null; then
 		groupdel rdma_intercept || true
 	fi

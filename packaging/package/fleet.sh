@@ -9,5 +9,5 @@ package_remove() { :; }
 package_forget_run() { :; }
 package_forget() {
 	rm -rf /var/lib/rdma_fleet /var/lib/private/rdma_fleet /etc/rdma_intercept/fleet.conf
-	rmdir /etc/rdma_intercept 2>/dev/null || true
+	package_is_known rdma-intercept || rm -rf /etc/rdma_intercept
 }

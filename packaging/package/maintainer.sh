@@ -5,6 +5,13 @@
 # restarted if it runs when it is upgraded, and as the administrator left it in all other ways.
 # (without the sign for remainders of variables: rpm reads it as its own)
 
+# Whether dpkg knows another package, if only by its settings; rpm does not purge.
+package_is_known() { # NAME
+	case $(dpkg-query -W -f '${Status}' "$1" 2>/dev/null) in
+	'' | *\ not-installed) return 1 ;;
+	esac
+}
+
 unit_does() { # start|stop|try-restart
 	[ -d /run/systemd/system ] || return 0
 	systemctl daemon-reload || true
