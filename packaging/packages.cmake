@@ -150,6 +150,11 @@ foreach(component ${package_components})
     list(TRANSFORM configuration_of_${component} PREPEND "%config(noreplace) "
       OUTPUT_VARIABLE CPACK_RPM_${upper}_USER_FILELIST)
   endif()
+  if(component STREQUAL library)
+    # The list of libraries that the linker knows follows.
+    file(WRITE ${directory}/${component}/triggers "activate-noawait ldconfig\n")
+    list(APPEND control ${directory}/${component}/triggers)
+  endif()
   set(CPACK_DEBIAN_${upper}_PACKAGE_CONTROL_EXTRA "${control}")
 endforeach()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS package/maintainer.sh package/library.sh
