@@ -41,6 +41,7 @@ static int enable_enter(const struct cli *cli)
 		return cli_fail(cli, CLI_WRONG, "--root: %s: %s", root, strerror(errno));
 	/* Or the end of a trial could not be waited for; the caller may ignore it. */
 	signal(SIGCHLD, SIG_DFL);
+	umask(022); /* every program reads what is written here */
 	return CLI_OK;
 }
 
@@ -94,7 +95,6 @@ static int preload_try(const struct trial_results *before, const char *library, 
 {
 	int empty = -1, result = 0;
 
-	/* (never more than 0644, whatever the umask) */
 	if (!exists) {
 		empty = open(PRELOAD_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 		if (empty < 0)

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/translation.h"
+#include "cli/preload_list.h"
 #include "output/memory.h"
 
 enum {
@@ -138,7 +139,7 @@ struct trial_results *trial_record(void)
 	return results;
 }
 
-/* The dynamic linker of the first program says that it loads the library. */
+/* The dynamic linker of the first program says that it loads the library, for root and for others. */
 static int trial_check_loaded(const struct trial_results *before, const char *library,
 			      const char *preload, char problem[PROBLEM_SIZE])
 {
@@ -148,10 +149,20 @@ static int trial_check_loaded(const struct trial_results *before, const char *li
 	if (before->of[0][0].status)
 		result = problem_set(-ENOEXEC, problem, _("%s: it does not start on this host"),
 				     programs[0][0]);
-	if (!result) {
-		status = trial_start(programs[0], &(struct trial){ .preload = preload, .list = true },
+	for (int way = 0; way < 2 && !result; way++) {
+		if (before->of[0][way].status)
+			continue;
+		status = trial_start(programs[0],
+				     &(struct trial){ .preload = preload, .list = true, .unprivileged = way },
 				     text, LISTED_SIZE);
-		if (status || !strstr(text, library))
+		if (!status && strstr(text, library))
+			continue;
+		if (way)
+			result = problem_set(-EACCES, problem,
+					     _("programs of other users than root do not load %s: expected "
+					       "a list that every user may read: chmod 644 %s"),
+					     library, PRELOAD_FILE);
+		else
 			result = problem_set(-ELIBBAD, problem,
 					     _("%s: the dynamic linker of %s does not load it: expected a "
 					       "library for the C library of this host"),
