@@ -48,6 +48,16 @@ check "status shows the installed policy" prints status "$policy"
 check "doctor finds that every program loads the library" prints doctor '^OK +preload '
 check "doctor finds the units" prints doctor '^OK +units '
 
+echo "-- process 1 with the library, as after the next boot"
+init_has() { grep -q librdma_intercept /proc/1/maps; }
+init_lacks() { ! init_has; }
+check "systemd executes itself again" systemctl daemon-reexec
+check "and has the library" eventually init_has
+for unit in "${units[@]}"; do
+	check "$unit is active" active "$unit"
+done
+check "and starts a service" systemctl restart rdma_dashboard
+
 echo "-- a limited program"
 sed -i -e 's/^mode = audit/mode = enforce/' -e 's/^#qp = 500/qp = 20/' "$policy"
 check "the limit is reloaded" systemctl reload collector_server
@@ -109,6 +119,8 @@ no_trace() { traces | diff "$scratch/before" - >"$scratch/rows"; }
 check "nor anything else in files, kernel and groups" eventually no_trace
 silent() { [ -z "$(/bin/true 2>&1)" ]; }
 check "programs start, without a message" silent
+check "systemd executes itself again" systemctl daemon-reexec
+check "and has no library" eventually init_lacks
 check "the holder's objects are there" has 20
 end holder || check "the holder ends well" false
 check "and gone with it" eventually has 0
