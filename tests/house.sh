@@ -234,8 +234,14 @@ done < <(grep -oE '`[A-Za-z0-9_]+`( → `[A-Za-z0-9_]+`)+' $tour | tr -d '`→' 
 	echo verbs_open_device
 	printf '%s\n' dlsym@@GLIBC_2.34 dlsym@GLIBC_2.2.5 dlvsym@@GLIBC_2.34 dlvsym@GLIBC_2.2.5
 } | sort >"$work/wanted"
-nm -D --defined-only "$build/librdma_intercept.so" | awk '$2 == "T" { print $3 }' | sort >"$work/exported"
+# (nodes are absolute symbols)
+nm -D --defined-only "$build/librdma_intercept.so" | awk '$2 != "A" { print $3 }' | sort >"$work/exported"
 diff "$work/wanted" "$work/exported" || fail "the exports differ from the rows of verbs.def"
+if [ -e "$build/librdma_intercept_client.so" ]; then
+	grep -hv '^typedef' include/rdma_intercept/*.h | grep -oE '\brdma_intercept_[a-z_]+\(' | tr -d '(' | sort -u >"$work/wanted"
+	nm -D --defined-only "$build/librdma_intercept_client.so" | awk '$2 != "A" { print $3 }' | sort >"$work/exported"
+	diff "$work/wanted" "$work/exported" || fail "the exports of the client's library differ from its headers"
+fi
 
 [ $failed -eq 0 ] && echo "the house is in order"
 exit $failed
