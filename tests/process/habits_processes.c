@@ -40,7 +40,7 @@ void habit_close_all_after(void)
 void habit_close_range_after(void)
 {
 	habit_tell_work();
-	habit_need(!syscall(SYS_close_range, 3, ~0u, 0));
+	habit_need(!syscall(__NR_close_range, 3, ~0u, 0));
 	habit_fixture = (struct fixture){ 0 };
 	habit_tell_work();
 }
