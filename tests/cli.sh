@@ -259,7 +259,7 @@ cases="usage_errors help_and_version no_collector embedded_file check_policy doc
 	output_and_escapes completion completion_of_daemons"
 cases+=" run_unloadable run_privileged"
 if [ -x "$collector" ]; then
-	cases+=" status_and_show matches explain_as patterns ports explain_and_run changes reloading processes follow_events
+	cases+=" status_and_show matches explain_as patterns ports explain_and_run relative_paths changes reloading processes follow_events
 		overrides
 		choose_events
 		users_named names_that_hang

@@ -185,6 +185,30 @@ explain_and_run() {
 	check "run: did not start" not test -e "$work/started"
 }
 
+# Paths that are given from the directory where the collector starts stay right in the background.
+relative_paths() {
+	local here=$work/relative
+
+	collector_end
+	mkdir "$here"
+	printf '[host]\nqp = 9\n' >"$here/policy"
+	(cd "$here" && env -u RDMA_COLLECTOR_STATE -u RDMA_INTERCEPT_POLICY "$collector" --daemon --policy policy \
+		--log log --state state --socket sock) >"$work/err" 2>&1
+	collector_pid=$("$command" -s "$here/sock" -j status | jq .collector.pid)
+	workers+=("$collector_pid")
+	check "relative paths: the socket" exits 0 -s "$here/sock" limit set host qp=7
+	check "relative paths: what commands set is kept" grep -q 'qp = 7' "$here/state/runtime.conf"
+	check "relative paths: check takes the file of this collector" exits 0 -s "$here/sock" check
+	check "relative paths: and names it" says err "$here/policy: ok"
+	echo 'qp = 8' >>"$here/policy"
+	check "relative paths: reload" complains 1 "$here/policy:3" -s "$here/sock" reload
+	check "relative paths: the log" eventually grep -q 'ERROR .*policy:3' "$here/log"
+	kill "$collector_pid"
+	collector_pid=
+	check "relative paths: the log, to the end" eventually grep -q 'INFO stopping' "$here/log"
+	check "relative paths: the socket is removed" eventually test ! -e "$here/sock"
+}
+
 changes() {
 	collector_begin
 	check "limit set" exits 0 limit set tenant ours qp=3 process.mr_bytes=2G "device.$device.mr=7"

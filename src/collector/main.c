@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
@@ -104,6 +105,40 @@ static int collector_options_parse(int argc, char **argv, struct options *option
 	return 0;
 }
 
+/* A path stays right when the process leaves its directory. One that would be too long stays as it
+ * is: 0 or -errno. */
+static int path_settle(const char **path, size_t size)
+{
+	char *here, *whole = NULL;
+
+	if (!*path || !**path || **path == '/')
+		return 0;
+	here = getcwd(NULL, 0);
+	if (!here || asprintf(&whole, "%s/%s", here, *path) < 0) {
+		free(here);
+		return -errno;
+	}
+	free(here);
+	if (strlen(whole) < size)
+		*path = whole;
+	else
+		free(whole);
+	return 0;
+}
+
+static int paths_settle(struct options *options)
+{
+	int result = path_settle(&options->start.policy, PATH_MAX);
+
+	if (!result)
+		result = path_settle(&options->start.socket, PROTO_PATH);
+	if (!result)
+		result = path_settle(&options->start.state, PATH_MAX);
+	if (!result && options->log && strcmp(options->log, "stderr"))
+		result = path_settle(&options->log, PATH_MAX);
+	return result;
+}
+
 /* Two descriptors per member. */
 static void descriptors_raise(void)
 {
@@ -165,6 +200,11 @@ int main(int argc, char **argv)
 	setlocale(LC_ALL, "C");
 	if (result)
 		return result;
+	result = paths_settle(&options);
+	if (result < 0) {
+		fprintf(stderr, "collector_server: the current directory: %s\n", strerror(-result));
+		return 1;
+	}
 	if (options.daemon && (result = daemon_start(&ready)) < 0) {
 		fprintf(stderr, "collector_server: --daemon: %s\n", strerror(-result));
 		return 1;
@@ -201,7 +241,11 @@ int main(int argc, char **argv)
 		notify_send("STOPPING=1");
 		log_write(&collector.log, LOG_INFO, "stopping; leases stay as they are");
 	} else {
-		fprintf(stderr, "collector_server: %s\n", problem[0] ? problem : strerror(-result));
+		if (!problem[0])
+			snprintf(problem, sizeof(problem), "%s", strerror(-result));
+		fprintf(stderr, "collector_server: %s\n", problem);
+		if (options.log ? strcmp(options.log, "stderr") : options.daemon)
+			log_write(&collector.log, LOG_ERROR, "not started: %s", problem);
 	}
 	collector_stop(&collector);
 	return result < 0 ? 1 : 0;
