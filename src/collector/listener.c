@@ -135,7 +135,8 @@ static int path_check(const char *path, char problem[PROBLEM_SIZE])
 	if (fd >= 0)
 		close(fd);
 	if (answers)
-		return problem_set(-EADDRINUSE, problem, "socket %s: another collector serves it",
+		return problem_set(-EADDRINUSE, problem, "socket %s: another collector serves it: stop that collector, or choose another "
+				   "path by --socket",
 				   path);
 	return PATH_DEAD;
 }

@@ -42,9 +42,12 @@ int statefile_directory_lock(int directory, const char *path, char problem[PROBL
 {
 	if (!flock(directory, LOCK_EX | LOCK_NB))
 		return 0;
-	return statefile_problem(problem, errno == EWOULDBLOCK ? -EBUSY : -errno, path, "",
-				 errno == EWOULDBLOCK ? "another collector keeps its books here" :
-							NULL);
+	if (errno != EWOULDBLOCK)
+		return statefile_problem(problem, -errno, path, "", NULL);
+	return problem_set(-EBUSY, problem,
+			   "state directory %s: another collector uses it: stop that collector, or "
+			   "choose another directory by --state",
+			   path);
 }
 
 int statefile_make(int directory, const char *name, size_t size, const void *head, size_t head_size)

@@ -267,7 +267,7 @@ static void versions(void)
 
 	collector_fresh("", "");
 	text = refuses_to_start();
-	CHECK(strstr(text, "another collector") && strstr(text, "exit 1"), "%s", text);
+	CHECK(strstr(text, ": another collector uses it: stop that collector") && strstr(text, "exit 1"), "%s", text);
 	collector_stop();
 	patch("state/ledger", 8, 77);
 	text = refuses_to_start();
