@@ -185,7 +185,7 @@ static int places_find(struct dashboard *dashboard, const struct dashboard_optio
 	char directory[PATH_MAX] = "";
 	int result = place_directory(options->state, directory);
 
-	if (!result)
+	if (!result && !options->token)
 		result = file_make_directories(directory, 0755, 0700, false);
 	if (!result)
 		result = place_file(directory, PLACE_TOKEN, dashboard->token_path);
@@ -195,7 +195,9 @@ static int places_find(struct dashboard *dashboard, const struct dashboard_optio
 		return problem_set(result, problem,
 				   "%.300s: the state directory cannot be made: %s; see --state",
 				   directory, strerror(-result));
-	if (!options->token && !options->no_history)
+	if (options->token)
+		return 0;
+	if (!options->no_history)
 		result = directory_lock(directory, problem);
 	return result < 0 ? result : token_make(dashboard->token_path, problem);
 }

@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 
-/* As a root that asks for the token of a service: the service must be able to read it. */
+/* As root in the directory of the service: the service must be able to read it. */
 static int token_give_to_owner(int fd, const char *path)
 {
 	char directory[4096];
@@ -65,6 +65,11 @@ int token_read(const char *path, char ret_token[TOKEN_TEXT], char problem[PROBLE
 	struct stat status;
 	ssize_t length;
 
+	if (fd < 0 && errno == ENOENT)
+		return problem_set(-ENOENT, problem,
+				   "%.300s: there is no token: rdma_dashboard makes it when it starts: "
+				   "start rdma_dashboard, or name its directory with --state",
+				   path);
 	if (fd < 0)
 		return problem_set(-errno, problem, "%.300s: the token cannot be read: %s", path,
 				   strerror(errno));

@@ -124,7 +124,9 @@ started_by_the_command() {
 	check "it prints the address" eventually grep -q '^rdma_dashboard: http://127.0.0.1:[0-9]*/$' "$work/foreground.out"
 	check "and the token" tells '^[0-9a-f]{64}$' dashboard --token --state "$work/other"
 	check "as JSON" tells '^\{"token":"[0-9a-f]{64}"\}$' -j dashboard --token --state "$work/other"
-	check "no token as JSON" fails 1 '{"error":"/proc/x: the state directory' -j dashboard --token --state /proc/x
+	check "no token as JSON" fails 1 "{\"error\":\"$work/unused/token: there is no token: rdma_dashboard makes it when it starts: start rdma_dashboard" \
+		-j dashboard --token --state "$work/unused"
+	check "who asks makes no directory" test ! -e "$work/unused"
 	check "in JSON only" test ! -s "$work/err"
 	refuses 1 'other: another rdma_dashboard keeps its history there: expected another directory' \
 		--listen 127.0.0.1:0 --state "$work/other"
