@@ -299,8 +299,11 @@ doctor_host() {
 
 run_programs() {
 	check "run: the program's own status" exits 7 run sh -c 'exit 7'
-	PATH=/usr/bin:/bin check "run: not found" complains 127 'nonsense: No such file' run nonsense
-	check "run: not executable" complains 126 "$work: Permission denied" run "$work"
+	PATH=/usr/bin:/bin check "run: not found" complains 127 'nonsense: not found in PATH: expected' run nonsense
+	check "run: no such file" complains 127 "$work/nonsense: No such file or directory" run "$work/nonsense"
+	check "run: a directory" complains 126 "$work: is a directory: expected a program" run "$work"
+	: >"$work/plain"
+	check "run: not executable" complains 126 "$work/plain: the file is not executable: expected" run "$work/plain"
 	check "run: no command" complains 125 'missing argument' run
 	check "run: a bad option" complains 125 "unknown option '--nonsense'" run --nonsense true
 	check "run: an option of another" complains 125 'run takes no option --follow' run -f true

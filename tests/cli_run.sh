@@ -59,6 +59,12 @@ run_unloadable() {
 	check "run: another C library" unloadable uclibc \
 		'the program uses another C library (its dynamic linker is /lib/ld64-uClibc.so.0, the library needs ld-'
 
+	program musl
+	at=$(number "$work/musl" $(($(loader_header "$work/musl") + 8)) 8)
+	program_patch "$work/musl" "$at" '/lib/ld-musl-none.so\0'
+	check "run: a dynamic linker that is missing" complains 127 \
+		"$work/musl: its dynamic linker '/lib/ld-musl-none.so' does not exist: install the C library" run "$work/musl"
+
 	program foreign
 	program_patch "$work/foreign" 18 '\xf3\0'
 	check "run: another architecture" unloadable foreign 'the program is for riscv (64 bits) and the library '

@@ -330,16 +330,47 @@ static int check_privileges(const struct program *program, char problem[PROBLEM_
 			   PROBLEM_PATH, program->path, _(how), _(guard_help), _(try_help));
 }
 
-bool program_missing_interpreter(const char *name, char ret_script[PATH_MAX],
-				 char ret_interpreter[PATH_MAX])
+/* What does not exist: the program, the interpreter of a script, or the dynamic linker. */
+static void failure_absent(const char *name, char problem[PROBLEM_SIZE])
 {
+	char script[PATH_MAX];
 	struct program program;
 
-	if (program_resolve(name, &program, ret_script) || !ret_script[0] ||
-	    !access(program.path, F_OK))
-		return false;
-	strcpy(ret_interpreter, program.path);
-	return true;
+	if (program_resolve(name, &program, script)) {
+		if (program.headers_known && program.loader[0] && access(program.loader, F_OK))
+			problem_set(-ENOENT, problem,
+				    "%.*s: its dynamic linker '%s' does not exist: install the C library "
+				    "that the program was built for",
+				    PROBLEM_PATH, program.path, program.loader);
+	} else if (script[0] && access(program.path, F_OK)) {
+		problem_set(-ENOENT, problem,
+			    "%.*s: the interpreter '%.*s' of its first line (#!) does not exist: install "
+			    "it, or write the path of another one there",
+			    PROBLEM_PATH, script, PROBLEM_PATH, program.path);
+	} else if (!strchr(name, '/')) {
+		problem_set(-ENOENT, problem,
+			    "%.*s: not found in PATH: expected the name of a program in PATH, or its path",
+			    PROBLEM_PATH, name);
+	}
+}
+
+void program_failure(const char *name, int error, char problem[PROBLEM_SIZE])
+{
+	struct stat status;
+
+	problem_set(-error, problem, "%.*s: %s", PROBLEM_PATH, name, strerror(error));
+	if (error == ENOENT)
+		failure_absent(name, problem);
+	if (error != EACCES || stat(name, &status))
+		return;
+	if (S_ISDIR(status.st_mode))
+		problem_set(-error, problem, "%.*s: is a directory: expected a program", PROBLEM_PATH,
+			    name);
+	else if (S_ISREG(status.st_mode) && !(status.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)))
+		problem_set(-error, problem,
+			    "%.*s: the file is not executable: expected a program, or a script after "
+			    "'chmod +x'",
+			    PROBLEM_PATH, name);
 }
 
 int program_check(const char *name, const char *library, char problem[PROBLEM_SIZE])

@@ -13,8 +13,7 @@
  * Also 0 if there is no such program, or it cannot be read: execvp() then tells, or it starts. */
 int program_check(const char *name, const char *library, char problem[PROBLEM_SIZE]);
 
-/* Whether execvp() of the name fails since the interpreter that a script names does not exist. */
-bool program_missing_interpreter(const char *name, char ret_script[PATH_MAX],
-				 char ret_interpreter[PATH_MAX]);
+/* Says why execvp() of the name failed with the error. */
+void program_failure(const char *name, int error, char problem[PROBLEM_SIZE]);
 
 #endif

@@ -102,7 +102,7 @@ static int check_tenant(const struct cli *cli)
 int command_run(const struct cli *cli)
 {
 	const struct options *options = &cli->options;
-	char script[PATH_MAX], interpreter[PATH_MAX];
+	char problem[PROBLEM_SIZE];
 	int result = cli_operands(cli, 1, UINT_MAX), error;
 
 	if (!result)
@@ -125,12 +125,7 @@ int command_run(const struct cli *cli)
 		return result;
 	execvp(cli->operand[0], cli->operand);
 	error = errno;
-	if (error == ENOENT && program_missing_interpreter(cli->operand[0], script, interpreter))
-		cli_fail(cli, CLI_RUN,
-			 "%s: the interpreter '%s' of its first line (#!) does not exist: install it, or "
-			 "write the path of another one there",
-			 script, interpreter);
-	else
-		cli_fail(cli, CLI_RUN, "%s: %s", cli->operand[0], strerror(error));
+	program_failure(cli->operand[0], error, problem);
+	cli_fail(cli, CLI_RUN, "%s", problem);
 	return error == ENOENT ? CLI_RUN_NOT_FOUND : CLI_RUN_FAILED;
 }
