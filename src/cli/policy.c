@@ -142,13 +142,19 @@ static void findings_print(const struct verdict *verdict, const struct list *fin
 	free(printable);
 }
 
-/* The file that the collector reads if none is named. */
-static const char *policy_file(const struct cli *cli)
+/* The file that is named, or the one that the collector reads: it says which; without a collector,
+ * the one that it would read. */
+static const char *policy_file(const struct cli *cli, struct proto_status *status)
 {
 	const char *variable = getenv("RDMA_INTERCEPT_POLICY");
+	char path[PROTO_PATH], problem[PROBLEM_SIZE];
 
 	if (cli->count)
 		return cli->operand[0];
+	if (!collector_path(cli, path) &&
+	    proto_call(path, MESSAGE_STATUS, NULL, status, NULL, 0, 0, problem) >= 0 &&
+	    *proto_text(status->policy) == '/' && strlen(status->policy) < sizeof(status->policy) - 1)
+		return status->policy;
 	return variable && *variable ? variable : POLICY_DEFAULT_FILE;
 }
 
@@ -157,20 +163,23 @@ int command_check(const struct cli *cli)
 	const char *devices = getenv("RDMA_COLLECTOR_DEVICES"); /* for tests, as in the collector */
 	struct policy_report report = { .count = 0 };
 	struct policy *policy = memory_need(policy_new());
+	struct proto_status status;
 	struct verdict verdict;
 	struct list findings;
 	struct page page;
+	const char *file;
 	int result = cli_operands(cli, 0, 1);
 
-	policy->report = &report;
-	if (!result && policy_check(policy, policy_file(cli), devices ? devices : DEVICES) < 0)
-		memory_need(NULL);
 	if (result) {
 		policy_free(policy);
 		return result;
 	}
+	policy->report = &report;
+	file = policy_file(cli, &status);
+	if (policy_check(policy, file, devices ? devices : DEVICES) < 0)
+		memory_need(NULL);
 	findings = findings_of(&report);
-	verdict = verdict_on(policy_file(cli), policy, &findings);
+	verdict = verdict_on(file, policy, &findings);
 	cli_page_begin(&page, cli);
 	if (cli->options.json.count) {
 		page_json(&page, "policy", table_json_record(verdict_columns, &verdict));
