@@ -51,6 +51,8 @@ overrides() {
 	check "limit reset: the rest" says out '2 keys'
 	check "limit reset: as JSON" answers limit reset
 	check "limit reset: no more" says out '"keys":0'
+	check "limit reset: and in words" exits 0 limit reset
+	check "limit reset: says that there is none" says out 'commands have set no key: nothing is dropped'
 	check "limit get: the added tenant stays" exits 0 limit get tenant new
 	check "limit get: with its limit" grep -qE '^tenant new +qp +9 +command$' "$work/out"
 	check "tenant remove" exits 0 tenant remove new

@@ -101,7 +101,9 @@ int command_limit_reset(const struct cli *cli)
 	if (result)
 		return result;
 	cli_page_begin(&page, cli);
-	if (dropped.keys == 1)
+	if (!dropped.keys)
+		page_sentence(&page, NULL, "commands have set no key: nothing is dropped");
+	else if (dropped.keys == 1)
 		page_sentence(&page, NULL, "1 key that a command had set is dropped");
 	else
 		page_sentence(&page, NULL, "%u keys that commands had set are dropped", dropped.keys);

@@ -404,7 +404,9 @@ int control_tenant_remove(struct collector *collector, const char *name,
 		return change_no_memory(problem);
 	result = policy_remove_tenant(runtime, name);
 	if (result < 0) {
-		problem_set(result, problem, "there is no tenant '%s'", name);
+		problem_set(result, problem,
+			    "there is no tenant '%s': 'rdma_intercept show tenants' lists the tenants",
+			    name);
 		policy_free(runtime);
 		return result;
 	}
