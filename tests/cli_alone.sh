@@ -200,7 +200,7 @@ doctor() {
 	check "doctor: every row" test "$(wc -l <"$work/out")" -eq "$(grep -c '^DOCTOR' "$sources/src/cli/doctor.def")"
 	check "doctor: what was not tried is not OK" grep -qE '^SKIP +policy +no collector answers' "$work/out"
 	check "doctor: a program was started" grep -qE '^OK +program +a program was started' "$work/out"
-	check "doctor: how to start a collector" grep -qE '^WARN +collector .*systemctl start collector_server' "$work/out"
+	check "doctor: how to start a collector" grep -qE '^WARN +collector .*; start it: (systemctl start collector_server|collector_server --daemon);' "$work/out"
 	check "doctor: as JSON" answers doctor
 	LD_PRELOAD=$preload check "doctor: LD_PRELOAD" exits 0 doctor
 	check "doctor: is seen" grep -qE '^OK +preload +LD_PRELOAD' "$work/out"
@@ -283,7 +283,19 @@ doctor_host() {
 	ln -s /nonexistent "$host/dev/infiniband/uverbs1"
 	check "nodes: cannot be opened" found FAIL nodes 'uverbs1: No such file'
 	check "units: no systemd" found SKIP units 'systemd does not run here'
+	starts() {
+		RDMA_INTERCEPT_DOCTOR_ROOT=$host check "$1: how to start a collector" \
+			complains 3 "start it: $2, or name another socket: --socket PATH" show tenant
+		check "$1: doctor says it, too" found WARN collector "start it: $2;"
+	}
+	starts "no systemd" 'collector_server --daemon'
 	mkdir -p "$host/run/systemd/system"
+	starts "no unit" 'collector_server --daemon'
+	mkdir -p "$host/usr/local/lib/systemd/system"
+	: >"$host/usr/local/lib/systemd/system/collector_server.service"
+	starts "a unit" 'systemctl start collector_server'
+	RDMA_INTERCEPT_DOCTOR_ROOT=$host check "another socket: no unit serves it" \
+		complains 3 "start it: collector_server --daemon --socket $work/other" --socket "$work/other" show tenant
 	systemctl_says() {
 		printf '#!/bin/sh\nprintf "%s"\n' "$1" >"$host/bin/systemctl"
 		chmod 755 "$host/bin/systemctl"

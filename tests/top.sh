@@ -173,19 +173,20 @@ plain() {
 	try "$command" -s "$work/nothing" top
 	check "no collector: status" test "$status" -eq 3
 	check "no collector: it says so" says err "no collector at $work/nothing: No such file"
-	check "no collector: what to do" says err 'systemctl start collector_server, or name another socket: --socket PATH'
+	check "no collector: what to do" says err "start it: collector_server --daemon --socket $work/nothing, or name another socket: --socket PATH"
 	try "$command" -j -s "$work/nothing" top
 	check "no collector: as JSON" jq -e '.error | contains("start it:")' "$work/out"
 }
 
 # On a terminal it waits for a collector that does not run yet.
 absent() {
+	export RDMA_INTERCEPT_DOCTOR_ROOT=$work/none # a host without systemd
 	end "$collector_pid"
 	rm -f "$RDMA_COLLECTOR_SOCKET"
 	terminal 80 24
 	begin
 	check "no collector: it says so" eventually shows 'waiting for the collector: no collector at'
-	check "no collector: what to do" shows 'systemctl start collector_server'
+	check "no collector: what to do" shows 'Start the collector:     collector_server --daemon'
 	check "no collector: another socket" shows 'rdma_intercept top --socket PATH'
 	keys '?'
 	check "no collector: the help" eventually shows 'end the program'

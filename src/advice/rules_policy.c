@@ -7,6 +7,7 @@
 #include "base/translation.h"
 #include "terms/fair.h"
 #include "terms/verdict.h"
+#include "view/host.h"
 
 enum {
 	OBSERVED_SECONDS = 3600, /* a shorter time says nothing of what is never used */
@@ -76,8 +77,9 @@ void advise_guard_not_armed(const struct observation *observation, struct list *
 			 guard->guarantee == GUARANTEE_FLOOR ? _("only rdma.max of its cgroups") :
 							       _("none of its limits"),
 			 *guard->reason ? guard->reason : _("the reason is not known"));
-		rule_command(one, "systemctl start rdma_monitor && rdma_intercept guard status %s",
-			     rule_quoted(guard->tenant));
+		rule_command(one, "%s", strcmp(observation->status.monitor, "none") ?
+						"rdma_intercept doctor" :
+						host_start(HOST_MONITOR));
 	}
 }
 
@@ -93,7 +95,7 @@ void advise_monitor_tables_full(const struct observation *observation, struct li
 		 "rdma_monitor did not count %" PRIu64 " objects, and does not know the owners of "
 		 "%" PRIu64 " more, since its tables were full",
 		 status->lost_objects, status->lost_rows);
-	rule_command(one, "rdma_monitor --unload && systemctl restart rdma_monitor");
+	rule_command(one, "rdma_monitor --unload && %s", host_restart(HOST_MONITOR));
 }
 
 void advise_no_monitor(const struct observation *observation, struct list *advice)
@@ -108,7 +110,7 @@ void advise_no_monitor(const struct observation *observation, struct list *advic
 		 "rdma_monitor does not run: programs without the library are not seen (registered "
 		 "processes: %u)%s%s",
 		 status->processes, *status->monitor_problem ? "; " : "", status->monitor_problem);
-	rule_command(one, "systemctl start rdma_monitor");
+	rule_command(one, "%s", host_start(HOST_MONITOR));
 }
 
 /* ---- limits */

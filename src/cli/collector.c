@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "view/host.h"
+
 int collector_path(const struct cli *cli, char ret_path[PROTO_PATH])
 {
 	const char *chosen = cli_value(&cli->options.socket);
@@ -60,10 +62,15 @@ int collector_fail(const struct cli *cli, const char *path, int error, const cha
 	char unused[PROBLEM_SIZE];
 
 	if ((error == -ENOENT || error == -ECONNREFUSED) && outcome(path, error) == CLI_ABSENT)
-		return cli_fail(cli, CLI_ABSENT,
-				"%s; start it: systemctl start collector_server, or name another "
-				"socket: --socket PATH",
-				problem);
+		/* (no unit serves a socket that was named) */
+		return cli_value(&cli->options.socket) ?
+			       cli_fail(cli, CLI_ABSENT,
+					"%s; start it: collector_server --daemon --socket %s, or name "
+					"another socket: --socket PATH",
+					problem, path) :
+			       cli_fail(cli, CLI_ABSENT,
+					"%s; start it: %s, or name another socket: --socket PATH",
+					problem, host_start(HOST_COLLECTOR));
 	if (error != -EPROTO ||
 	    proto_call(path, MESSAGE_STATUS, NULL, &status, NULL, 0, 0, unused) < 0)
 		return cli_fail(cli, outcome(path, error), "%s", problem);

@@ -24,6 +24,7 @@
 #include "output/form.h"
 #include "output/page.h"
 #include "terms/variables.h"
+#include "view/host.h"
 
 #define DEVICES "/sys/class/infiniband"
 #define NODES "/dev/infiniband"
@@ -109,9 +110,9 @@ void check_collector(const struct facts *facts, struct finding *finding)
 		     facts->path, facts->status.version);
 	else if (facts_lack_collector(facts))
 		finding_set(finding, &doubtful,
-		     "systemctl start collector_server; without one each user's processes are counted apart, "
-		     "by the limits of the environment",
-		     "%s", facts->problem);
+			    "without one each user's processes are counted apart, by the limits of "
+			    "the environment",
+			    "%s; start it: %s", facts->problem, host_start(HOST_COLLECTOR));
 	else if (facts->answer != -EPROTO) /* of which check_protocol speaks */
 		finding_set(finding, &broken, "until this is repaired, the library refuses what exceeds the present leases",
 		     "%s", facts->problem);
@@ -178,14 +179,13 @@ void check_policy(const struct facts *facts, struct finding *finding)
 
 void check_monitor(const struct facts *facts, struct finding *finding)
 {
-	static const char unseen[] =
-		N_("programs without the library are not seen; start it with: rdma_monitor --keep");
 	const struct proto_status *status = &facts->status;
 
 	if (facts->answer)
 		return;
 	if (status->monitor_problem[0])
-		finding_set(finding, &doubtful, unseen, "%s", status->monitor_problem);
+		finding_set(finding, &doubtful, "programs without the library are not seen",
+			    "%s; start it: %s", status->monitor_problem, host_start(HOST_MONITOR));
 	else if (status->lost_objects)
 		finding_set(finding, &broken, "restart rdma_monitor: it counts again from the beginning",
 		     "watching by %s; tables were full, and %" PRIu64 " objects are not counted",
@@ -243,6 +243,8 @@ void check_guard(const struct facts *facts, struct finding *finding)
 		     "%s", proto_text(guarding.host.reason));
 	else if (guarding.host.on)
 		finding_set(finding, &fine, NULL, "tenants that the kernel guards: %u", guarding.host.on);
+	else
+		finding_set(finding, &untried, NULL, "no tenant has guard = on");
 }
 
 /* ---- the host */
@@ -274,7 +276,7 @@ void check_devices(const struct facts *facts, struct finding *finding)
 {
 	char names[FINDING_TEXT / 2], path[PATH_MAX];
 
-	if (names_in(doctor_path(DEVICES, path), names, sizeof(names)) > 0)
+	if (names_in(host_path(DEVICES, path), names, sizeof(names)) > 0)
 		finding_set(finding, &fine, NULL, "%s", names);
 	else
 		finding_set(finding, &doubtful,
@@ -286,14 +288,14 @@ void check_nodes(const struct facts *facts, struct finding *finding)
 {
 	char names[FINDING_TEXT / 2], path[PATH_MAX], *rest = names, *name;
 	const struct level *missing =
-		names_in(doctor_path(DEVICES, path), names, sizeof(names)) > 0 ? &broken : &doubtful;
-	int count = names_in(doctor_path(NODES, path), names, sizeof(names)), found = 0, fd;
+		names_in(host_path(DEVICES, path), names, sizeof(names)) > 0 ? &broken : &doubtful;
+	int count = names_in(host_path(NODES, path), names, sizeof(names)), found = 0, fd;
 
 	while (count > 0 && (name = strsep(&rest, " "))) {
 		if (strncmp(name, "uverbs", 6))
 			continue;
 		found++;
-		doctor_path(NODES, path);
+		host_path(NODES, path);
 		snprintf(path + strlen(path), NAME_SIZE, "/%s", name);
 		fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
 		if (fd < 0) {

@@ -38,9 +38,6 @@ struct facts {
 void finding_set(struct finding *finding, const struct level *level, const char *hint,
 		 const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* The path of a file of the host; tests have another root. */
-const char *doctor_path(const char *path, char ret_path[PATH_MAX]);
-
 #define DOCTOR(name, function)                                                                     \
 	void check_##function(const struct facts *facts, struct finding *finding);
 #include "cli/doctor.def"

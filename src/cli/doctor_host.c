@@ -19,23 +19,7 @@
 #include "cli/library.h"
 #include "cli/preload_list.h"
 #include "cli/trial.h"
-
-#define ROOT_VARIABLE "RDMA_INTERCEPT_DOCTOR_ROOT" /* for tests: files of another host */
-
-const char *doctor_path(const char *path, char ret_path[PATH_MAX])
-{
-	const char *root = getenv(ROOT_VARIABLE);
-
-	snprintf(ret_path, PATH_MAX, "%s%s", root ? root : "", path);
-	return ret_path;
-}
-
-static bool host_has(const char *path)
-{
-	char full[PATH_MAX];
-
-	return !access(doctor_path(path, full), F_OK);
-}
+#include "view/host.h"
 
 /* ---- programs */
 
@@ -68,7 +52,7 @@ void check_libc(const struct facts *facts, struct finding *finding)
 {
 	char pattern[PATH_MAX];
 	glob_t found;
-	bool musl = !glob(doctor_path("/lib/ld-musl-*", pattern), 0, NULL, &found);
+	bool musl = !glob(host_path("/lib/ld-musl-*", pattern), 0, NULL, &found);
 
 	if (musl)
 		finding_set(finding, &doubtful,
@@ -88,7 +72,7 @@ static void preload_entry(char ret_entry[PATH_MAX])
 	char path[PATH_MAX], text[4096], *rest = text, *word;
 
 	*ret_entry = '\0';
-	file_read_small(doctor_path(PRELOAD_FILE, path), text, sizeof(text));
+	file_read_small(host_path(PRELOAD_FILE, path), text, sizeof(text));
 	while ((word = strsep(&rest, " \t\n:")))
 		if (strstr(word, LIBRARY_FILE) && !*ret_entry)
 			snprintf(ret_entry, PATH_MAX, "%s", word);
@@ -141,7 +125,7 @@ static void unit_value(const char *text, const char *key, char ret_value[32])
 static bool unit_check(const char *unit, struct finding *finding)
 {
 	char program[PATH_MAX], text[512], loaded[32], enabled[32], active[32];
-	char *const words[] = { (char *)doctor_path("/bin/systemctl", program), "show", "-p",
+	char *const words[] = { (char *)host_path("/bin/systemctl", program), "show", "-p",
 				"LoadState,UnitFileState,ActiveState", (char *)unit, NULL };
 
 	if (trial_start(words, &(struct trial){ .preload = NULL }, text, sizeof(text)) != 0) {
@@ -182,7 +166,7 @@ static bool btf_is_readable(const char *path)
 {
 	char full[PATH_MAX];
 	unsigned char head[2] = { 0, 0 };
-	int fd = open(doctor_path(path, full), O_RDONLY | O_CLOEXEC);
+	int fd = open(host_path(path, full), O_RDONLY | O_CLOEXEC);
 	ssize_t length = fd < 0 ? -1 : read(fd, head, sizeof(head));
 
 	if (fd >= 0)
@@ -234,7 +218,7 @@ void check_lsm(const struct facts *facts, struct finding *finding)
 {
 	char path[PATH_MAX], text[512];
 
-	if (file_read_small(doctor_path("/sys/kernel/security/lsm", path), text, sizeof(text)) < 0) {
+	if (file_read_small(host_path("/sys/kernel/security/lsm", path), text, sizeof(text)) < 0) {
 		finding_set(finding, &untried, "mount -t securityfs none /sys/kernel/security",
 			    "/sys/kernel/security/lsm cannot be read: %s", strerror(errno));
 		return;
@@ -254,7 +238,7 @@ void check_cgroup(const struct facts *facts, struct finding *finding)
 {
 	char path[PATH_MAX], text[512];
 
-	if (file_read_small(doctor_path("/sys/fs/cgroup/cgroup.controllers", path), text,
+	if (file_read_small(host_path("/sys/fs/cgroup/cgroup.controllers", path), text,
 			    sizeof(text)) >= 0) {
 		text[strcspn(text, "\n")] = '\0';
 		if (list_has(text, "rdma"))

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/translation.h"
+#include "view/host.h"
 
 /* Lines above the list: collector, problem, host, order. */
 enum { TOP_HEAD = 4, TOP_FOOT = 1 };
@@ -141,16 +142,23 @@ static void text_draw(struct top *top, struct canvas *canvas, unsigned from, uns
 /* Before the first answer of a collector: what can be done. */
 static void absence_draw(struct canvas *canvas, unsigned from, unsigned end)
 {
-	static const char *const lines[] = {
-		N_("No collector has answered yet. This screen goes on as soon as one does."),
-		"",
-		N_("Start the collector:     systemctl start collector_server"),
-		N_("Or name another socket:  rdma_intercept top --socket PATH"),
-		N_("Find out more:           rdma_intercept doctor"),
+	const struct {
+		const char *label, *command;
+	} lines[] = {
+		{ N_("No collector has answered yet. This screen goes on as soon as one does."), NULL },
+		{ "", NULL },
+		{ N_("Start the collector:     "), host_start(HOST_COLLECTOR) },
+		{ N_("Or name another socket:  rdma_intercept top --socket PATH"), NULL },
+		{ N_("Find out more:           rdma_intercept doctor"), NULL },
 	};
 
-	for (unsigned i = 0; i < sizeof(lines) / sizeof(lines[0]) && from + i < end; i++)
-		line_put(canvas, from + i, CANVAS_PLAIN, *lines[i] ? _(lines[i]) : "");
+	char text[240];
+
+	for (unsigned i = 0; i < sizeof(lines) / sizeof(lines[0]) && from + i < end; i++) {
+		snprintf(text, sizeof(text), "%s%s", *lines[i].label ? _(lines[i].label) : "",
+			 lines[i].command ? lines[i].command : "");
+		line_put(canvas, from + i, CANVAS_PLAIN, text);
+	}
 }
 
 static void foot_draw(const struct top *top, struct canvas *canvas)

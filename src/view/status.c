@@ -9,6 +9,7 @@
 #include "base/translation.h"
 #include "output/form.h"
 #include "output/memory.h"
+#include "view/host.h"
 
 static void problem_show(const struct form *form, const void *field, struct cell *ret_cell)
 {
@@ -79,13 +80,12 @@ static void coverage_show(const struct form *form, const void *field, struct cel
 
 	if (!strcmp(status->monitor, "none") && status->processes == 1)
 		cell_print(ret_cell, COLOUR_WARNING,
-			   _("1 process registered; others are not seen without rdma_monitor: "
-			     "systemctl start rdma_monitor"));
+			   _("1 process registered; others are not seen without rdma_monitor: %s"),
+			   host_start(HOST_MONITOR));
 	else if (!strcmp(status->monitor, "none"))
 		cell_print(ret_cell, COLOUR_WARNING,
-			   _("%u processes registered; others are not seen without rdma_monitor: "
-			     "systemctl start rdma_monitor"),
-			   status->processes);
+			   _("%u processes registered; others are not seen without rdma_monitor: %s"),
+			   status->processes, host_start(HOST_MONITOR));
 	else if (status->processes == 1)
 		cell_print(ret_cell, status->uncovered ? COLOUR_BAD : NULL,
 			   _("1 process covered, %u uncovered"), status->uncovered);

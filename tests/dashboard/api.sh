@@ -8,6 +8,7 @@
 . "$(dirname "$0")/fixture.sh"
 
 collector_begin
+export RDMA_INTERCEPT_DOCTOR_ROOT=$work/none # a host without systemd
 dashboard_begin
 eventually metric 'rdma_intercept_collector_up 1'
 token=$("$build/rdma_dashboard" --token)
@@ -35,7 +36,7 @@ state() {
 	check "the collector" eventually same '.collector | del(.uptime_seconds)' status
 	check "events" knows /api/events '.events | map(select(.type == "joined")) | length == 1'
 	check "advice" knows /api/advice '.advice | map(.rule) | index("no_monitor")'
-	check "advice with a command" knows /api/advice '.advice[0].command == "systemctl start rdma_monitor"'
+	check "advice with a command" knows /api/advice '.advice[0].command == "rdma_monitor --keep"'
 	check "advice of a tenant" knows '/api/advice?tenant=theirs' '.advice == []'
 	check "advice of no tenant" gets 404 '/api/advice?tenant=nobody'
 	check "is an error that names it" holds ".error | test(\"no tenant 'nobody'\")"

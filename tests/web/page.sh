@@ -14,6 +14,7 @@ MARKUP='<img src=x>'
 write_policy "qp = 4
 	mr = 10"
 collector_begin
+export RDMA_INTERCEPT_DOCTOR_ROOT=$work/none # a host without systemd
 dashboard_begin
 load "$MARKUP" 6 7
 token=$("$build/rdma_dashboard" --token)
@@ -93,7 +94,7 @@ numbers() {
 	check "why it was refused" eventually reads '[aria-labelledby=events]' 'limit set tenant ours qp=5'
 	check "how long verbs took" eventually reads '[aria-labelledby=latencies]' create_qp
 	visit '#/advice'
-	check "advice" eventually reads '[data-rule=no_monitor]' 'systemctl start rdma_monitor'
+	check "advice" eventually reads '[data-rule=no_monitor]' 'rdma_monitor --keep'
 	visit '#/devices'
 	check "the device" eventually reads '[data-device] .tiles' qp
 	visit '#/events'
