@@ -255,7 +255,7 @@ schemas() {
 	check "and one of another type" not "$build/tests/schemas" "$directory" <<<"$extra"
 }
 
-cases="usage_errors help_and_version no_collector embedded_file check_policy doctor doctor_host run_programs
+cases="usage_errors help_and_version help_of_daemons no_collector embedded_file check_policy doctor doctor_host run_programs
 	output_and_escapes completion completion_of_daemons"
 cases+=" run_unloadable run_privileged"
 if [ -x "$collector" ]; then

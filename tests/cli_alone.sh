@@ -109,6 +109,28 @@ help_and_version() {
 	check "operands after --" exits 0 -- show kind
 }
 
+# Each option of a service has a line in its help and a place in its manual, and the other way round.
+help_of_daemons() {
+	local program option
+
+	for program in collector_server rdma_monitor rdma_dashboard; do
+		if [ ! -x "$build/$program" ]; then
+			skip_part "$program is missing"
+			continue
+		fi
+		"$build/$program" --help >"$work/help"
+		check "$program: help has examples" grep -q "^  $program " "$work/help"
+		manual=$(sed 's/\\-/-/g; s/\\&//g' "$sources/man/$program.8")
+		while read -r option; do
+			check "$program: the help describes $option" grep -qE -e "^  (-., )?(-., )?${option}[ ,]" "$work/help"
+			check "$program: the manual has $option" grep -qe "$option" <<<"$manual"
+		done < <({ sed '/^$/q' "$work/help" | grep -oE -- '--[a-z-]+' | grep -v -- '--json'; echo --help; echo --version; } | sort -u)
+		while read -r option; do
+			check "$program: the usage has $option" grep -qe "$option" <(sed '/^$/q' "$work/help")
+		done < <(sed -n '/^$/,$s/^  \(-., \)\?\(--[a-z-]*\).*/\2/p' "$work/help" | grep -vE -- '--(help|version)$')
+	done
+}
+
 # ---- without a collector
 
 no_collector() {

@@ -41,6 +41,21 @@ static const char usage[] =
 	   "                        [--log FILE] [--log-level LEVEL] [--daemon]\n"
 	   "Hands out leases of RDMA resources to the processes of this host; see collector_server(8).\n");
 
+static const char options_help[] =
+	N_("\n"
+	   "  -p, --policy FILE      policy (default /etc/rdma_intercept/policy.conf, if it exists)\n"
+	   "  -s, --socket PATH      socket to serve (default /tmp/rdma_collector.sock)\n"
+	   "  -S, --state DIRECTORY  directory of the books (default /run/rdma_intercept/state)\n"
+	   "  -l, --log FILE         log file, or stderr (default; with --daemon /tmp/rdma_collector.log)\n"
+	   "  -L, --log-level LEVEL  OFF, ERROR, WARN, INFO (default) or DEBUG\n"
+	   "  -d, --daemon           go into the background when the socket is served\n"
+	   "  -h, --help             print help and exit\n"
+	   "  -V, --version          print the version and exit\n"
+	   "\n"
+	   "Examples:\n"
+	   "  collector_server --policy policy.conf\n"
+	   "  collector_server --daemon --log /var/log/rdma_collector.log\n");
+
 static int collector_options_parse(int argc, char **argv, struct options *options)
 {
 	static const struct option longs[] = {
@@ -90,6 +105,7 @@ static int collector_options_parse(int argc, char **argv, struct options *option
 			break;
 		case 'h':
 			fputs(_(usage), stdout);
+			fputs(_(options_help), stdout);
 			exit(0);
 		case 'V':
 			puts("collector_server " COLLECTOR_VERSION);

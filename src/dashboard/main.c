@@ -57,6 +57,25 @@ static const char dashboard_usage[] =
 	   "                      [--timeout SECONDS] [--no-history] [--token [--json]]\n"
 	   "Serves metrics, state and history of the RDMA collector; see rdma_dashboard(8).\n");
 
+static const char dashboard_options_help[] =
+	N_("\n"
+	   "  --listen ADDRESS:PORT  listen at this address (default 127.0.0.1:9910), or at none\n"
+	   "  --unix PATH            listen at this Unix socket, too\n"
+	   "  --host NAME            accept requests that name this host (may be repeated)\n"
+	   "  --socket PATH          path of the collector's socket\n"
+	   "  --state DIRECTORY      directory of the history and of the token\n"
+	   "  --days N               keep the history for N days (default 30)\n"
+	   "  --size SIZE            keep at most SIZE of history on disk (default 256M)\n"
+	   "  --timeout SECONDS      end a request after SECONDS (default 20)\n"
+	   "  --no-history           keep ten minutes in memory only\n"
+	   "  --token                print the token that changes need, and exit; with --json as JSON\n"
+	   "  -h, --help             print help and exit\n"
+	   "  -V, --version          print the version and exit\n"
+	   "\n"
+	   "Examples:\n"
+	   "  rdma_dashboard --listen 127.0.0.1:9910\n"
+	   "  rdma_dashboard --token\n");
+
 static int usage_fail(const char *option, const char *value, const char *expected)
 {
 	fprintf(stderr, _("%s: --%s: invalid value '%s': expected %s\n"), DASHBOARD_NAME, option,
@@ -143,6 +162,7 @@ static int dashboard_options_parse(int argc, char **argv, struct dashboard *dash
 			break;
 		case 'h':
 			fputs(_(dashboard_usage), stdout);
+			fputs(_(dashboard_options_help), stdout);
 			return -1;
 		case 'V':
 			puts(DASHBOARD_NAME " " DASHBOARD_VERSION);

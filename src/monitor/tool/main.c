@@ -51,7 +51,32 @@ static const char usage[] =
 	   "                    [-j | --json] [--by process|cgroup|device] [--interval SECONDS]\n"
 	   "                    [--pid PID] [--device NAME] [--cgroup PATH] [--kind NAME]...\n"
 	   "                    [--hooks auto|fentry|kprobe|netlink] [--btf FILE]\n"
-	   "Shows what every process holds of RDMA, as the kernel knows it; see rdma_monitor(8).\n");
+	   "Shows the RDMA objects of every process, as the kernel counts them; see rdma_monitor(8).\n");
+
+static const char options_help[] =
+	N_("\n"
+	   "Without one of the first five options, it shows a table and refreshes it.\n"
+	   "  --once              print the table once\n"
+	   "  --keep              keep running without a table, as a service\n"
+	   "  --events            print objects as they are created and destroyed\n"
+	   "  --objects           list every object\n"
+	   "  --unload            take monitor and guard out of the kernel\n"
+	   "  -j, --json          print a line of JSON for each table, event or object\n"
+	   "  --by WHAT           add up by process (default), cgroup or device\n"
+	   "  --interval SECONDS  refresh the table every SECONDS seconds (default 1)\n"
+	   "  --pid PID           show only objects of this process\n"
+	   "  --device NAME       show only objects on this device\n"
+	   "  --cgroup PATH       show only objects of this control group\n"
+	   "  --kind NAME         show only objects of this kind, such as qp (may be repeated)\n"
+	   "  --hooks WAY         watch by auto (default), fentry, kprobe or netlink\n"
+	   "  --btf FILE          read the kernel's types from this file, for kprobe\n"
+	   "  -h, --help          print help and exit\n"
+	   "  -V, --version       print the version and exit\n"
+	   "\n"
+	   "Examples:\n"
+	   "  rdma_monitor --once --by cgroup\n"
+	   "  rdma_monitor --events --kind qp\n"
+	   "  rdma_monitor --keep\n");
 
 static volatile sig_atomic_t stopped;
 
@@ -205,6 +230,7 @@ static int monitor_options_parse(int argc, char **argv, struct options *options)
 			break;
 		case 'h':
 			fputs(_(usage), stdout);
+			fputs(_(options_help), stdout);
 			exit(0);
 		case 'V':
 			puts("rdma_monitor " MONITOR_RELEASE);
