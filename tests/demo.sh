@@ -152,7 +152,7 @@ comes refused "$work/2001"
 grep 'refused' "$work/2001"
 show rdma_intercept explain "$(sed -n 's/.*event \([0-9]*-[0-9]*\).*/\1/p' "$work/2001" | head -n 1)"
 
-say "5. The process that holds them is killed with -9. Nothing of it can run; nothing it held is lost."
+say "5. The process that holds them is killed with -9. The kernel and the collector take everything back."
 kernel
 shown "kill -9 ${holders[0]}"
 kill -9 "${holders[0]}"
@@ -162,7 +162,7 @@ kernel
 show rdma_intercept show tenants
 
 if [ -n "$lab" ]; then
-	say "6. A program of web does not load the library. rdma_monitor sees in the kernel what it makes."
+	say "6. A program of web does not load the library. rdma_monitor counts its objects in the kernel."
 	in_web 6
 	comes holding "$work/web"
 	comes_true uncovered
