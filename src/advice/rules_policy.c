@@ -66,6 +66,7 @@ void advise_guard_not_armed(const struct observation *observation, struct list *
 {
 	for (size_t i = 0; i < observation->guards.count; i++) {
 		const struct proto_guard *guard = list_at(&observation->guards, i);
+		const struct proto_row *tenant;
 		struct advice *one;
 
 		if (guard->scope != ROW_TENANT || !guard->on || guard->pending ||
@@ -77,9 +78,14 @@ void advise_guard_not_armed(const struct observation *observation, struct list *
 			 guard->guarantee == GUARANTEE_FLOOR ? _("only rdma.max of its cgroups") :
 							       _("none of its limits"),
 			 *guard->reason ? guard->reason : _("the reason is not known"));
-		rule_command(one, "%s", strcmp(observation->status.monitor, "none") ?
-						"rdma_intercept doctor" :
-						host_start(HOST_MONITOR));
+		tenant = rule_tenant(observation, guard->tenant);
+		if (tenant && tenant->mode != MODE_ENFORCE)
+			rule_command(one, "rdma_intercept limit set tenant %s mode=enforce",
+				     rule_quoted(guard->tenant));
+		else
+			rule_command(one, "%s", strcmp(observation->status.monitor, "none") ?
+							"rdma_intercept doctor" :
+							host_start(HOST_MONITOR));
 	}
 }
 

@@ -244,6 +244,34 @@ static void quiet(void)
 	free(advice.row);
 }
 
+/* The command fits the reason why the kernel keeps no limit. */
+static void guard_way_out(void)
+{
+	static const struct {
+		uint32_t mode;
+		const char *monitor, *command;
+	} ways[] = {
+		{ MODE_AUDIT, "none", "rdma_intercept limit set tenant ml mode=enforce" },
+		{ MODE_ENFORCE, "none", "rdma_monitor" },
+		{ MODE_ENFORCE, "fentry", "rdma_intercept doctor" },
+	};
+
+	for (unsigned i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		struct scene scene = scene_make();
+		const struct advice *one;
+		struct list advice;
+
+		scene.guard.guarantee = GUARANTEE_NONE;
+		scene.ml.mode = ways[i].mode;
+		strcpy(scene.observation.status.monitor, ways[i].monitor);
+		advice = advice_of(&scene, NULL);
+		one = advice_find(&advice, "guard_not_armed");
+		CHECK(one && strstr(one->command, ways[i].command), "%s: %s", ways[i].command,
+		      one ? one->command : "no advice");
+		free(advice.row);
+	}
+}
+
 static void each_rule(void)
 {
 	CHECK(advice_rules_count == TRIALS, "%u rules, %d trials", advice_rules_count, (int)TRIALS);
@@ -329,6 +357,7 @@ static void names_and_numbers(void)
 static void driver(void)
 {
 	RUN(quiet);
+	RUN(guard_way_out);
 	RUN(each_rule);
 	RUN(policy_replaced);
 	RUN(of_a_tenant);
