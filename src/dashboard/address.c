@@ -57,7 +57,9 @@ static int address_fail(int fd, int error, const char *name, char problem[PROBLE
 {
 	if (fd >= 0)
 		close(fd);
-	return problem_set(error, problem, "%.200s: cannot listen: %s", name, strerror(-error));
+	return problem_set(error, problem,
+			   "%.200s: cannot listen: %s: expected another address by --listen or --unix",
+			   name, strerror(-error));
 }
 
 int address_listen(const char *address, char ret_address[ADDRESS_TEXT],

@@ -60,7 +60,7 @@ void answer_advice(struct dashboard *dashboard, const struct request *request,
 	}
 	if (request->tenant && !state_may_have_tenant(dashboard, request->tenant)) {
 		free(chosen.row);
-		answer_fail(answer, 404, "tenant: the collector knows no tenant '%.100s'",
+		answer_fail(answer, 404, "tenant: the collector has no tenant '%.100s'",
 			    request->tenant);
 		return;
 	}

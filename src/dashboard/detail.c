@@ -107,8 +107,10 @@ void answer_tenant(struct dashboard *dashboard, const struct request *request,
 		return;
 	row = state_tenant(sample, name);
 	detail = row ? detail_of(dashboard, name, problem) : NULL;
-	if (!row) {
-		answer_fail(answer, 404, "tenant: the collector knows no tenant '%.100s'", name);
+	if (!row && !*name) {
+		answer_fail(answer, 400, "tenant: missing: expected /api/tenant?tenant=NAME");
+	} else if (!row) {
+		answer_fail(answer, 404, "tenant: the collector has no tenant '%.100s'", name);
 	} else if (!detail) {
 		answer_fail(answer, 503, "%s", problem);
 	} else {

@@ -168,6 +168,7 @@ static int dashboard_options_parse(int argc, char **argv, struct dashboard *dash
 			puts(DASHBOARD_NAME " " DASHBOARD_VERSION);
 			return -1;
 		default:
+			fputs(_(dashboard_usage), stderr);
 			result = EXIT_USAGE;
 		}
 	}

@@ -65,6 +65,8 @@ page_documents() {
 	check "its devices too" eventually same_document '/api/tenant?tenant=ours' '.devices | map(del(.ports))' show tenant ours
 	check "nobody else's processes" knows '/api/tenant?tenant=theirs' '.processes == []'
 	check "no tenant" gets 404 '/api/tenant?tenant=nobody'
+	check "no name" gets 400 /api/tenant
+	check "says what is expected" holds '.error == "tenant: missing: expected /api/tenant?tenant=NAME"'
 	check "devices, with tenants" eventually knows /api/devices \
 		'.devices[0].device.kinds.qp.used == 2 and (.devices[0].tenants[] | select(.name == "ours").kinds.qp.used) == 2'
 	check "lines of the policy" knows '/api/limits?section=tenant%20ours' \

@@ -176,6 +176,9 @@ wrong_command_lines() {
 	refuses 2 "unexpected argument 'extra': expected options only" --state "$work/none" extra
 	refuses 2 "foo" --state "$work/none" --listen foo
 	refuses 2 "no address: expected" --state "$work/none" --listen none
+	refuses 2 "usage: rdma_dashboard" --state "$work/none" --nonsense
+	refuses 1 "192.0.2.1:1: cannot listen: Cannot assign requested address: expected another address by --listen or --unix" \
+		--state "$work/none" --listen 192.0.2.1:1
 	check "nothing was written" not test -e "$work/none"
 	refuses 1 "/proc/x: the state directory cannot be made" --listen 127.0.0.1:0 --state /proc/x
 }
