@@ -28,7 +28,7 @@ struct identity {
 static const struct form form_rule = {
 	.show = form_text_show,
 	.json = form_text_json,
-	.nothing = N_("none matches"),
+	.nothing = N_("no match line fits"),
 };
 
 static const struct column identity_columns[] = {
