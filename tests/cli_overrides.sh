@@ -60,7 +60,7 @@ overrides() {
 	check "events: of limit set" grep -qE "limits .*\[tenant ours\] qp = 3 mr = 5, by $user \(uid $(id -u)\)$" "$work/out"
 	check "events: of tenant add" grep -qE "limits .*\[tenant new\] .*, by $user \(uid $(id -u)\)$" "$work/out"
 	check "events: of tenant remove" grep -qE "limits .*tenant new removed, by $user" "$work/out"
-	check "events: of limit reset" grep -qE "limits .*\[tenant ours\] reset: 2 keys of commands dropped, by $user" "$work/out"
+	check "events: of limit reset" grep -qE "limits .*\[tenant ours\] reset: keys of commands dropped: 2, by $user" "$work/out"
 	check "events: of reload" grep -qE "reloaded .*$policy, by $user" "$work/out"
 	check "events: not of the start" grep -qE "reloaded .*$policy$" "$work/out"
 	check "events: as JSON" answers events

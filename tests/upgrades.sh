@@ -276,7 +276,7 @@ replaced() {
 	for name in roomy1 roomy2 tight1 tight2; do
 		churn_end "$name"
 	done
-	check "$1: it is as before for all" grep -q ' 9 processes registered' "$work/collector.log"
+	check "$1: it is as before for all" grep -q ' registered processes: 9$' "$work/collector.log"
 	check "$1: every count is exact" books_are_exact
 	check "$1: no tenant was over its limit" limits_were_kept
 	check "$1: no refusal without a reason" never_refused

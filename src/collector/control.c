@@ -374,7 +374,7 @@ int control_reset(struct collector *collector, const char *section,
 	result = runtime_replace(collector, runtime, problem);
 	if (result < 0)
 		return result;
-	snprintf(event.text, sizeof(event.text), "%s%s%sreset: %u keys of commands dropped",
+	snprintf(event.text, sizeof(event.text), "%s%s%sreset: keys of commands dropped: %u",
 		 *section ? "[" : "", section, *section ? "] " : "", *ret_keys);
 	change_report(collector, &event, author);
 	return 0;

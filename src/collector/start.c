@@ -177,7 +177,7 @@ int collector_start(struct collector *collector, const struct start_options *opt
 	result = start_parts(collector, state, socket_path, problem);
 	if (result == 0)
 		log_write(&collector->log, LOG_INFO,
-			  "serving %s, books in %s, %u processes registered", socket_path, state,
+			  "serving %s, books in %s, registered processes: %u", socket_path, state,
 			  collector->books.members_count);
 	return result;
 }
