@@ -13,6 +13,9 @@ usage_errors() {
 missing command: rdma_intercept help lists them|
 unknown command 'nonsense': rdma_intercept help lists them|nonsense
 unknown command 'statis': did you mean 'status'?|statis
+unknown command 'set': did you mean 'limit set'?|set host qp=1
+unknown command 'tenants': did you mean 'show tenant'?|tenants
+unknown command 'processes': did you mean 'show process'?|processes
 limit: unknown word 'st': did you mean 'set'?|limit st
 show: unknown word 'tenent': did you mean 'tenant'?|show tenent
 unknown command 'nonsense'|nonsense --help

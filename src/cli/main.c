@@ -142,14 +142,34 @@ static int second_missing(const struct cli *cli)
 			seconds);
 }
 
+/* The command whose second word is this one, or its plural, as "limit set" for "set"; NULL if there
+ * is none. */
+static const char *command_of_second(const char *word)
+{
+	for (unsigned i = 0; i < COMMANDS; i++) {
+		const char *second = strchr(commands[i].name, ' ');
+		size_t length = second ? strlen(second + 1) : 0;
+
+		if (length && !strncmp(second + 1, word, length) &&
+		    (!word[length] || !strcmp(word + length, "s") || !strcmp(word + length, "es")))
+			return commands[i].name;
+	}
+	return NULL;
+}
+
 static int not_found(const struct cli *cli)
 {
+	const char *other;
 	struct nearest nearest = { .word = cli->count ? cli->operand[0] : "" };
 
 	if (!cli->count)
 		return cli_fail(cli, CLI_USAGE, "missing command: %s help lists them", CLI_NAME);
 	if (is_group(1, cli->operand))
 		return second_missing(cli);
+	other = command_of_second(nearest.word);
+	if (other)
+		return cli_fail(cli, CLI_USAGE, "unknown command '%s': did you mean '%s'?", nearest.word,
+				other);
 	for (unsigned i = 0; i < COMMANDS; i++)
 		nearest_offer(&nearest, commands[i].name, strcspn(commands[i].name, " "));
 	if (nearest.best)
