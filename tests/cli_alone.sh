@@ -143,6 +143,7 @@ no_collector() {
 	chmod +x "$work/alone/command"
 	command=$work/alone/command check "fleet: not installed" \
 		complains 1 'rdma_fleet is not installed: install the package rdma-intercept-fleet' fleet status
+	check "a path that is not a socket" complains 3 "$work is not a socket: expected the path of" -s "$work" status
 	check "the kinds" exits 0 show kind
 	while read -r kind; do
 		check "kind $kind" grep -qE "^$kind +(count|bytes) +[a-zA-Z]" "$work/out"

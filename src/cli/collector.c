@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "view/host.h"
 
@@ -60,7 +61,13 @@ int collector_fail(const struct cli *cli, const char *path, int error, const cha
 {
 	struct proto_status status;
 	char unused[PROBLEM_SIZE];
+	struct stat there;
 
+	if (!stat(path, &there) && !S_ISSOCK(there.st_mode))
+		return cli_fail(cli, CLI_ABSENT,
+				"%s is not a socket: expected the path of the collector's socket: "
+				"--socket PATH",
+				path);
 	if ((error == -ENOENT || error == -ECONNREFUSED) && outcome(path, error) == CLI_ABSENT)
 		/* (no unit serves a socket that was named) */
 		return cli_value(&cli->options.socket) ?
