@@ -412,6 +412,14 @@ END
 	try "$work/prefix/bin/rdma_intercept" run env
 	check "run: the library of the same prefix" \
 		same "$(environment LD_PRELOAD)" "$work/prefix/lib/librdma_intercept.so"
+	check "run: a device of a host that shows none" exits 0 run --limit device:rxe9:qp=1 true
+	check "run: nothing is known of it" silent err
+	mkdir "$RDMA_COLLECTOR_DEVICES/rxe0" "$RDMA_COLLECTOR_DEVICES/mlx5_0"
+	check "run: a device that this host has" exits 0 run --limit 'device:rxe0:qp=1;port:mlx5_0/1:qp=1' true
+	check "run: says nothing of it" silent err
+	check "run: another one" exits 0 run --limit 'qp=3;port:rxe9/1:qp=1' true
+	check "run: warns of it" grep -qE "^rdma_intercept: warning: --limit: this host has no device 'rxe9': expected one of: (mlx5_0, rxe0|rxe0, mlx5_0)$" "$work/err"
+	rmdir "$RDMA_COLLECTOR_DEVICES"/*
 	check "run: a limit is in force" exits 0 run --limit qp=2 -- "$build/test_global_limit"
 	check "run: and refuses" says err 'qp used 2/2, wanted 1 more, limit of the process'
 	fresh

@@ -2,6 +2,7 @@
 /* The limits that run passes on, and the words for a limit that is not valid; see run_limits.h. */
 #include "cli/run_limits.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,34 @@ static int limit_fail(const struct cli *cli, const char *source, const struct li
 	}
 }
 
+/* Warns of a device that this host does not have: the limit would have no effect. Where the
+ * directory has no device, nothing is known of the devices. */
+static void device_look(const char *source, const struct limit_item *item)
+{
+	const char *other = getenv("RDMA_COLLECTOR_DEVICES"); /* for tests, as in the collector */
+	DIR *directory = opendir(other ? other : "/sys/class/infiniband");
+	char names[EXPECTED_TEXT] = "";
+	const struct dirent *entry;
+
+	while (directory && (entry = readdir(directory))) {
+		size_t used = strlen(names), length = strlen(entry->d_name);
+
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "", entry->d_name);
+		if (length == item->device_length && !memcmp(entry->d_name, item->device, length))
+			*names = '\0';
+		if (!*names)
+			break;
+	}
+	if (directory)
+		closedir(directory);
+	if (*names)
+		fprintf(stderr,
+			_("%s: warning: %s: this host has no device '%.*s': expected one of: %s\n"),
+			CLI_NAME, source, (int)item->device_length, item->device, names);
+}
+
 /* Writes one list as the library takes it, with the scope of each part. */
 static int list_write(const struct cli *cli, FILE *out, const char *source, const char *text)
 {
@@ -82,6 +111,8 @@ static int list_write(const struct cli *cli, FILE *out, const char *source, cons
 	int result;
 
 	while ((result = limit_list_next(&list, &item)) > 0) {
+		if (item.first && item.scope == SCOPE_DEVICE)
+			device_look(source, &item);
 		if (!item.first)
 			fputc(',', out);
 		else if (ftell(out))
