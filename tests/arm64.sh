@@ -7,7 +7,9 @@
 # Not in there, and why: that emulator says yes to MADV_WIPEONFORK and does nothing, so that a forked
 # child has the state of its parent (cases of family, posts and detours); it has no ptrace (kill
 # points); it makes threads, signals and /proc in ways of its own (hammer, soak, lines, failures,
-# badinput). The lab runs the library on a real arm64 kernel: lab/check --arch arm64.
+# badinput): its /proc/self/stat has a start that is some hundredths of a second after the kernel's, and
+# a forked child has that of its parent, so that others take a process for ended (child and killed of
+# ports). The lab runs the library on a real arm64 kernel: lab/check --arch arm64.
 # usage: tests/arm64.sh [--list | --only CASE]
 # shellcheck disable=SC2317 # functions that run_cases calls
 set -euo pipefail
@@ -64,7 +66,7 @@ rules() {
 
 # The table of all verbs, and the unit tests.
 emulated() {
-	local tests=(process_table process_rates process_ports process_notices) program
+	local tests=(process_table process_rates process_notices) program port_case
 
 	prepare
 	for program in "$build"/tests/unit_*; do
@@ -72,6 +74,9 @@ emulated() {
 	done
 	for program in "${tests[@]}"; do
 		check "$program" emulated_test "$program"
+	done
+	for port_case in life threads overtaken modes; do
+		check "process_ports: $port_case" emulated_test process_ports --only "$port_case"
 	done
 }
 
