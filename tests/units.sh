@@ -37,6 +37,8 @@ settings() {
 		check "$unit: capabilities" has "$unit" CapabilityBoundingSet= # (an empty set is the smallest)
 		check "$unit: the program says when it is ready" has "$unit" 'Type=notify$'
 	done
+	[[ " ${units[*]} " != *' rdma_fleet '* ]] ||
+		check "rdma_fleet: waits for its settings" has rdma_fleet 'ConditionPathExists=/etc/rdma_intercept/fleet.conf$'
 }
 
 programs() {
