@@ -322,6 +322,20 @@ static struct policy_below control_below(const struct collector *collector)
 	return (struct policy_below){ collector->files, collector->effective, COLLECTOR_TENANT };
 }
 
+/* Without the tenant that it is to be within, it would have wider limits than was meant. */
+static int within_check_names(const struct collector *collector, const struct policy *runtime,
+			      char problem[PROBLEM_SIZE])
+{
+	for (const struct policy_tenant *tenant = runtime->tenants; tenant; tenant = tenant->next)
+		if (tenant->within[0] && strcmp(tenant->within, COLLECTOR_TENANT) != 0 &&
+		    !policy_tenant_find(collector->effective, tenant->within) &&
+		    !policy_tenant_find(collector->effective, tenant->name))
+			return problem_set(-EINVAL, problem,
+					   "within: there is no tenant or pattern '%s'",
+					   tenant->within);
+	return 0;
+}
+
 int control_change(struct collector *collector, const char *section, const char *text,
 		   const struct control_author *author, char problem[PROBLEM_SIZE])
 {
@@ -333,6 +347,8 @@ int control_change(struct collector *collector, const char *section, const char 
 	if (!runtime)
 		return change_no_memory(problem);
 	result = policy_change(runtime, section, text, problem);
+	if (result == 0)
+		result = within_check_names(collector, runtime, problem);
 	if (accounts_are_awaited(collector) && result == 0)
 		result = CONTROL_WAITS;
 	if (result) {

@@ -134,5 +134,6 @@ int policy_read(struct policy *policy, const char *path, char problem[PROBLEM_SI
 	snprintf(policy->file, sizeof(policy->file), "%s", path);
 	policy_directory_print(path, directory);
 	result = directory_read(policy, directory, problem);
+	policy_bases_find(policy);
 	return result < 0 ? result : policy_guarantees_check(policy, problem);
 }

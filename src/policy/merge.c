@@ -79,5 +79,6 @@ struct policy *policy_merge(const struct policy *base, const struct policy *over
 		errno = -result;
 		return NULL;
 	}
+	policy_bases_find(policy);
 	return policy;
 }

@@ -88,9 +88,9 @@ void policy_value_origin(const struct policy *policy, const struct policy_tenant
 				 policy_origin_find(policy->origins, key, place));
 		return;
 	}
-	/* One that was made from a pattern has its values. */
+	/* One that was made from a pattern, or is within another one, has its values. */
 	while (own && !policy_key_get(key, own, place))
-		own = own->pattern;
+		own = policy_tenant_below(own);
 	if (own)
 		snprintf(ret_source, POLICY_ORIGIN, "%s",
 			 policy_origin_find(own->origins, key, place));
@@ -101,6 +101,17 @@ void policy_value_origin(const struct policy *policy, const struct policy_tenant
 }
 
 /* ---- limits, for those who know no keys */
+
+/* Whether the limit in force is the tenant's own, and not that of the one that it is within. */
+static bool limit_is_own(const struct policy *policy, const struct policy_tenant *tenant,
+			 enum policy_key_number key, const char *device,
+			 const struct policy_place *place)
+{
+	const uint64_t *own = policy_key_get(&policy_keys[key], tenant, place);
+
+	return own && *own == policy_tenant_limit(policy, tenant, key == POLICY_KEY_process, device,
+						  place->kind);
+}
 
 void policy_limit_origin(const struct policy *policy, const struct policy_tenant *tenant,
 			 enum limit_scope scope, const char *device, enum kind kind,
@@ -121,6 +132,12 @@ void policy_limit_origin(const struct policy *policy, const struct policy_tenant
 
 	if (scopes[scope].on_device)
 		snprintf(place.device, sizeof(place.device), "%s", device);
+	else
+		device = NULL;
+	/* The lower limit is in force. */
+	while (tenant && tenant->base && scopes[scope].key != POLICY_KEY_host &&
+	       !limit_is_own(policy, tenant, scopes[scope].key, device, &place))
+		tenant = tenant->base;
 	policy_value_origin(policy, tenant, &policy_keys[scopes[scope].key], &place, ret_origin);
 }
 
@@ -197,8 +214,9 @@ void policy_lines_visit(const struct policy *policy, const char *tenant,
 			continue;
 		snprintf(title, sizeof(title), "tenant %s", one->name);
 		goes_on = section_visit(&lines, title, POLICY_IN_TENANT, one, one->origins, NULL);
-		if (goes_on && one->pattern)
-			goes_on = section_visit(&lines, title, POLICY_IN_TENANT, one->pattern,
-						one->pattern->origins, one);
+		if (goes_on && policy_tenant_below(one))
+			goes_on = section_visit(&lines, title, POLICY_IN_TENANT,
+						policy_tenant_below(one),
+						policy_tenant_below(one)->origins, one);
 	}
 }

@@ -175,25 +175,48 @@ int policy_remove_tenant(struct policy *policy, const char *name)
 		return -ENOENT;
 	policy_rules_drop(policy, tenant);
 	*at = tenant->next;
-	for (struct policy_tenant *made = policy->tenants; made; made = made->next)
+	for (struct policy_tenant *made = policy->tenants; made; made = made->next) {
 		if (made->pattern == tenant)
 			made->pattern = NULL;
+		if (made->base == tenant)
+			made->base = NULL;
+	}
 	tenant_free(tenant);
 	return 0;
 }
 
 /* ---- values in force */
 
-/* The tenant's value of a key with one value, or that of its pattern or of [default], or the
- * initial one. */
+void policy_bases_find(struct policy *policy)
+{
+	for (struct policy_tenant *tenant = policy->tenants; tenant; tenant = tenant->next)
+		tenant->base = tenant->within[0] ? policy_tenant_find(policy, tenant->within) : NULL;
+	/* One that is within itself, over whatever others, is within nothing. */
+	for (struct policy_tenant *tenant = policy->tenants; tenant; tenant = tenant->next) {
+		const struct policy_tenant *base = tenant->base;
+
+		for (unsigned steps = 0; base && base != tenant && steps < POLICY_TENANTS; steps++)
+			base = base->base;
+		if (base)
+			tenant->base = NULL;
+	}
+}
+
+const struct policy_tenant *policy_tenant_below(const struct policy_tenant *tenant)
+{
+	return tenant->pattern ? tenant->pattern : tenant->base;
+}
+
+/* The tenant's value of a key with one value, or that of its pattern, of the one that it is within or
+ * of [default], or the initial one. */
 static const void *tenant_value(const struct policy *policy, const struct policy_tenant *tenant,
 				enum policy_key_number number)
 {
 	const struct policy_key *key = &policy_keys[number];
-	const void *value = tenant ? policy_key_get(key, tenant, NULL) : NULL;
+	const void *value = NULL;
 
-	if (!value && tenant && tenant->pattern)
-		value = policy_key_get(key, tenant->pattern, NULL);
+	for (; tenant && !value; tenant = policy_tenant_below(tenant))
+		value = policy_key_get(key, tenant, NULL);
 	if (!value)
 		value = policy_key_get(key, &policy->fallback, NULL);
 	return value ? value : key->initial;
@@ -215,6 +238,12 @@ const char *policy_tenant_devices(const struct policy *policy, const struct poli
 	return tenant_value(policy, tenant, POLICY_KEY_devices);
 }
 
+/* The lower of both; 0 calls a second are no rate. */
+static bool rate_is_lower(const struct rate *rate, const struct rate *other)
+{
+	return rate->per_second && (!other->per_second || rate->per_second < other->per_second);
+}
+
 /* The keys of the classes follow each other. */
 struct rate policy_tenant_rate(const struct policy *policy, const struct policy_tenant *tenant,
 			       enum rate_owner owner, enum rate_class class)
@@ -222,8 +251,16 @@ struct rate policy_tenant_rate(const struct policy *policy, const struct policy_
 	unsigned first = owner == RATE_OF_TENANT ? POLICY_KEY_rate_create_qp :
 						   POLICY_KEY_process_rate_create_qp;
 
-	return *(const struct rate *)tenant_value(policy, tenant,
-						  (enum policy_key_number)(first + class));
+	const enum policy_key_number number = (enum policy_key_number)(first + class);
+	const struct rate *rate = tenant_value(policy, tenant, number);
+
+	for (; tenant && tenant->base; tenant = tenant->base) {
+		const struct rate *most = tenant_value(policy, tenant->base, number);
+
+		if (rate_is_lower(most, rate))
+			rate = most;
+	}
+	return *rate;
 }
 
 enum rate_action policy_tenant_rate_action(const struct policy *policy,
@@ -265,6 +302,23 @@ enum policy_priority policy_tenant_priority(const struct policy *policy,
 	return *(const enum policy_priority *)tenant_value(policy, tenant, POLICY_KEY_priority);
 }
 
+/* The lower of the tenant's own rate and of those of the ones that it is within. */
+static const struct pace_rate *tenant_pace_rate(const struct policy *policy,
+						const struct policy_tenant *tenant,
+						enum policy_key_number number)
+{
+	const struct pace_rate *rate = tenant_value(policy, tenant, number);
+
+	for (; tenant && tenant->base; tenant = tenant->base) {
+		const struct pace_rate *most = tenant_value(policy, tenant->base, number);
+
+		if (pace_rate_is_limit(most) &&
+		    (!pace_rate_is_limit(rate) || most->per_second < rate->per_second))
+			rate = most;
+	}
+	return rate;
+}
+
 struct pace_settings policy_tenant_pace(const struct policy *policy,
 					const struct policy_tenant *tenant)
 {
@@ -283,7 +337,8 @@ struct pace_settings policy_tenant_pace(const struct policy *policy,
 	const struct pace_rate *floor = tenant_value(policy, tenant, POLICY_KEY_bulk_floor);
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		const struct pace_rate *rate = tenant_value(policy, tenant, rows[i].number);
+		const struct pace_rate *rate =
+			tenant_pace_rate(policy, tenant, rows[i].number);
 
 		if (pace_rate_is_limit(rate))
 			*rows[i].rate = *rate;
@@ -305,37 +360,50 @@ unsigned policy_pressure(const struct policy *policy)
 	return *(const uint32_t *)host_value(policy, POLICY_KEY_pressure);
 }
 
+/* The amount that a section sets; NULL. */
+static const uint64_t *amount_find(const struct policy_tenant *section, const struct policy_key *key,
+				   const char *device, enum kind kind)
+{
+	const struct policy_limits *limits =
+		(const void *)((const char *)section + key->offset);
+	const uint64_t *amount = policy_limits_find(limits, device, kind);
+
+	return amount && *amount != UNSET ? amount : NULL;
+}
+
 /* The same for a key that has amounts for each kind. */
 static uint64_t tenant_amount(const struct policy *policy, const struct policy_tenant *tenant,
 			      enum policy_key_number number, const char *device, enum kind kind)
 {
-	bool of_pattern = tenant && (tenant->pattern || policy_name_is_pattern(tenant->name));
-	/* How many tenants a pattern makes is not known: [default] reserves nothing for them. */
-	const struct policy_tenant *const layers[] = {
-		tenant,
-		tenant ? tenant->pattern : NULL,
-		number == POLICY_KEY_guarantee && of_pattern ? NULL : &policy->fallback,
-	};
 	const struct policy_key *key = &policy_keys[number];
+	/* How many tenants a pattern makes, or are within another one, is not known: nothing but a
+	 * section of their own reserves for them. */
+	bool is_one_of_many = tenant && (policy_tenant_below(tenant) ||
+					 policy_name_is_pattern(tenant->name));
+	bool own_only = number == POLICY_KEY_guarantee && is_one_of_many;
 
-	for (unsigned i = 0; i < sizeof(layers) / sizeof(layers[0]); i++) {
-		const char *structure = (const char *)layers[i];
-		const uint64_t *amount = NULL;
+	const uint64_t *amount = NULL;
 
-		if (structure)
-			amount = policy_limits_find((const void *)(structure + key->offset), device,
-						    kind);
-		if (amount && *amount != UNSET)
-			return *amount;
-	}
-	return *(const uint64_t *)key->initial;
+	for (const struct policy_tenant *layer = tenant; layer && !amount;
+	     layer = own_only ? NULL : policy_tenant_below(layer))
+		amount = amount_find(layer, key, device, kind);
+	if (!amount && !own_only)
+		amount = amount_find(&policy->fallback, key, device, kind);
+	return amount ? *amount : *(const uint64_t *)key->initial;
 }
 
 uint64_t policy_tenant_limit(const struct policy *policy, const struct policy_tenant *tenant,
 			     bool of_each_process, const char *device, enum kind kind)
 {
-	return tenant_amount(policy, tenant, of_each_process ? POLICY_KEY_process : POLICY_KEY_all,
-			     device, kind);
+	enum policy_key_number number = of_each_process ? POLICY_KEY_process : POLICY_KEY_all;
+	uint64_t limit = tenant_amount(policy, tenant, number, device, kind);
+
+	for (; tenant && tenant->base; tenant = tenant->base) {
+		uint64_t most = tenant_amount(policy, tenant->base, number, device, kind);
+
+		limit = most < limit ? most : limit;
+	}
+	return limit;
 }
 
 uint64_t policy_tenant_guarantee(const struct policy *policy, const struct policy_tenant *tenant,

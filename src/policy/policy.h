@@ -72,6 +72,7 @@ extern const char *const policy_priority_names[PRIORITY_UNSET];
 #define POLICY_VALUE_mode(name) enum mode name
 #define POLICY_VALUE_switch(name) enum policy_switch name
 #define POLICY_VALUE_path(name) char name[POLICY_PATH]
+#define POLICY_VALUE_tenant(name) char name[NAME_SIZE]
 #define POLICY_VALUE_socket_path(name) char name[POLICY_SOCKET]
 #define POLICY_VALUE_group(name) struct policy_group name
 #define POLICY_VALUE_patterns(name) char name[SETTINGS_DEVICES]
@@ -92,6 +93,7 @@ extern const char *const policy_priority_names[PRIORITY_UNSET];
 #define POLICY_FIELD_mode(name) POLICY_VALUE_mode(name)
 #define POLICY_FIELD_switch(name) POLICY_VALUE_switch(name)
 #define POLICY_FIELD_path(name) POLICY_VALUE_path(name)
+#define POLICY_FIELD_tenant(name) POLICY_VALUE_tenant(name)
 #define POLICY_FIELD_socket_path(name) POLICY_VALUE_socket_path(name)
 #define POLICY_FIELD_group(name) POLICY_VALUE_group(name)
 #define POLICY_FIELD_patterns(name) POLICY_VALUE_patterns(name)
@@ -146,6 +148,7 @@ struct policy_tenant {
 	/* Of one that was made from a pattern: whose values count where it sets none. Only the
 	 * policy in force has such tenants. */
 	struct policy_tenant *pattern;
+	struct policy_tenant *base; /* that `within` names, if the policy has it; policy_bases_find */
 	struct policy_origin *origins; /* of its values; origins.h */
 #define KEY_TENANT(field, name, type, initial, help) POLICY_FIELD_##type(field);
 #include "policy/keys.def"
@@ -287,6 +290,12 @@ bool policy_name_is_pattern(const char *name);
 /* Adds a tenant that is made from a pattern of the same policy, or makes one of the tenant with
  * that name. POLICY_TENANTS does not bound these. -ENOMEM. */
 int policy_tenant_make(struct policy *policy, const char *name, struct policy_tenant *pattern);
+
+/* Finds the tenants that `within` names, after tenants were added. policy_read and policy_merge do. */
+void policy_bases_find(struct policy *policy);
+
+/* Whose values count where the tenant sets none, before those of [default]; NULL. */
+const struct policy_tenant *policy_tenant_below(const struct policy_tenant *tenant);
 
 /* The limit in force: as set, or UNLIMITED. device NULL: in total. */
 uint64_t policy_limit(const struct policy_limits *limits, const char *device, enum kind kind);

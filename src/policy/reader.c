@@ -195,6 +195,19 @@ static int pattern_value_check(const struct reader *reader, const struct policy_
 			   name, reader->owner->name);
 }
 
+/* Which tenants there are is known after all files are read; whether a section may say it, now. */
+static int within_check(const struct reader *reader, const struct policy_key *key, const char *text)
+{
+	if (key != &policy_keys[POLICY_KEY_within] || !reader->owner ||
+	    (reader->owner != &reader->policy->fallback &&
+	     !policy_name_is_pattern(reader->owner->name) && strcmp(reader->owner->name, text) != 0))
+		return 0;
+	return policy_fail(&reader->source, -EINVAL,
+			   "within: not possible in [%s]: expected it in the section of a single tenant, "
+			   "with the name of another one",
+			   reader->owner == &reader->policy->fallback ? "default" : reader->owner->name);
+}
+
 /* Where the line stands. The file that keeps what commands set repeats these. */
 static void origin_print(const struct reader *reader, char ret_origin[POLICY_ORIGIN])
 {
@@ -220,6 +233,8 @@ static int value_read(struct reader *reader, const struct policy_key *key,
 		result = key->type->parse(&reader->source, key, place, text, &value);
 	if (!unset && result == 0)
 		result = pattern_value_check(reader, key, place, &value);
+	if (!unset && result == 0)
+		result = within_check(reader, key, text);
 	if (result < 0)
 		return result;
 	result = policy_key_set(key, structure, place, unset ? NULL : &value);

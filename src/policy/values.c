@@ -13,6 +13,7 @@
 #include "base/translation.h"
 #include "policy/conditions.h"
 #include "policy/keys.h"
+#include "policy/pattern.h"
 #include "policy/problem.h"
 
 static int value_fail(const struct policy_source *source, const struct policy_key *key,
@@ -230,6 +231,22 @@ const struct policy_type policy_type_path = {
 	.expected = N_("a path that begins with /"),
 	.unset = &no_text,
 	.parse = path_parse,
+	.print = text_print,
+};
+
+static int tenant_parse(const struct policy_source *source, const struct policy_key *key,
+			const struct policy_place *place, const char *text, void *ret_value)
+{
+	if (!policy_name_is_valid(text) &&
+	    (!policy_name_is_pattern(text) || policy_pattern_mistake(text)))
+		return value_fail(source, key, text);
+	return text_parse(source, key, text, ret_value, key->size);
+}
+
+const struct policy_type policy_type_tenant = {
+	.expected = N_("the name of a tenant or of a pattern"),
+	.unset = &no_text,
+	.parse = tenant_parse,
 	.print = text_print,
 };
 

@@ -46,7 +46,7 @@ union policy_value {
 };
 
 extern const struct policy_type policy_type_mode, policy_type_switch, policy_type_amounts,
-	policy_type_path, policy_type_socket_path, policy_type_group, policy_type_patterns,
+	policy_type_path, policy_type_tenant, policy_type_socket_path, policy_type_group, policy_type_patterns,
 	policy_type_guarantees, policy_type_percent, policy_type_weight, policy_type_rate,
 	policy_type_rate_action, policy_type_delay, policy_type_rule, policy_type_when,
 	policy_type_traffic_class, policy_type_service_level, policy_type_post_rate,

@@ -296,6 +296,27 @@ static int run(const char *arguments, char *output, size_t size)
 }
 
 /* As many tenants as the books have room for: one more is refused whole, and nothing else is. */
+/* One that a command adds has no more than the one that it is within, also after a restart, and after
+ * that one has changed. */
+static void tenants_within(void)
+{
+	collector_fresh("[tenant job-%j]\nmatch = job=*\nqp = 8\nmr = 6\n", "");
+	CHECK(tenant(MESSAGE_TENANT_ADD, "tenant x", "within = y\n") == -EINVAL);
+	CHECK(!collector_tenant("x").tenant[0]);
+	CHECK(tenant(MESSAGE_TENANT_ADD, "tenant job-1",
+		     "match = first job=1\nwithin = job-%j\nqp = 4\nmr = 100\n") == 0);
+	CHECK(qp_limit("job-1") == 4 && collector_tenant("job-1").limit[KIND_mr] == 6);
+	collector_kill();
+	collector_start("");
+	CHECK(qp_limit("job-1") == 4 && collector_tenant("job-1").limit[KIND_mr] == 6);
+	collector_policy("[tenant job-%j]\nmatch = job=*\nqp = 2\nmr = 9\n");
+	CHECK(collector_call(MESSAGE_RELOAD, NULL, NULL) == 0);
+	CHECK(qp_limit("job-1") == 2 && collector_tenant("job-1").limit[KIND_mr] == 9);
+	CHECK(tenant(MESSAGE_TENANT_REMOVE, "tenant job-1", "") == 0);
+	CHECK(!collector_tenant("job-1").tenant[0]);
+	collector_stop();
+}
+
 static void too_many_tenants(void)
 {
 	enum { ROOM = 1024 - 1 }; /* and the tenant default */
@@ -485,6 +506,7 @@ static void drive(void)
 	RUN(incomplete_policies);
 	RUN(last_good_policy);
 	RUN(changes_by_commands);
+	RUN(tenants_within);
 	RUN(too_many_tenants);
 	RUN(changes_that_fail);
 	RUN(tenant_made_late);
