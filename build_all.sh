@@ -38,6 +38,8 @@ test_packages=(jq valgrind strace shellcheck cppcheck spin ibverbs-utils rdmacm-
 	openmpi-bin libopenmpi-dev python3 python3-pyverbs prometheus curl tmux
 	etcd-server etcd-client openssl
 	chromium fonts-wqy-microhei locales groff musl-tools)
+# Batch jobs: the plugin is built where these headers are, and tried with a whole Slurm.
+test_packages+=(libslurm-dev slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge)
 # What the documents are checked with.
 test_packages+=(mandoc hunspell hunspell-en-gb debootstrap)
 

@@ -10,12 +10,13 @@ sources=${SOURCE_DIRECTORY:-$here/..}
 # pkg-config finds nothing here, and clang is not looked for.
 configures_alone() {
 	PKG_CONFIG_LIBDIR=/nonexistent PKG_CONFIG_PATH='' cmake -S "$sources" -B "$work/library" -DCLANG=NOTFOUND \
-		-DBPFTOOL=NOTFOUND -DRDMA_INTERCEPT_{COLLECTOR,MONITOR,CLI,DASHBOARD,FLEET,CLIENT}=OFF >"$work/summary" 2>&1
+		-DBPFTOOL=NOTFOUND -DRDMA_INTERCEPT_{COLLECTOR,MONITOR,CLI,DASHBOARD,FLEET,CLIENT}=OFF -DSPANK_INCLUDE=/nonexistent >"$work/summary" 2>&1
 }
 library_alone() {
 	check "the library is configured without other packages" configures_alone
 	check "the summary has what is built" grep -q 'RDMA_INTERCEPT_LIBRARY: ON' "$work/summary"
 	check "and what is not" grep -q 'RDMA_INTERCEPT_TESTS: OFF' "$work/summary"
+	check "the plugin for Slurm is left out, with the reason" grep -q 'SLURM: left out: slurm/spank.h is missing' "$work/summary"
 	check "it builds" make -s -C "$work/library" -j2
 	check "the library is there" test -f "$work/library/librdma_intercept.so"
 	check "the collector is not" test ! -e "$work/library/collector_server"

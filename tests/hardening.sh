@@ -22,7 +22,7 @@ lacks() {
 binaries() {
 	local file
 
-	for file in librdma_intercept.so collector_server rdma_intercept rdma_monitor rdma_dashboard rdma_fleet; do
+	for file in librdma_intercept.so collector_server rdma_intercept rdma_monitor rdma_dashboard rdma_fleet spank_rdma_intercept.so; do
 		[ -e "$build/$file" ] || { skip_part "$file was not built"; continue; }
 		check "$file: tables are read-only" shown "$file" GNU_RELRO
 		check "$file: bound at the start" shown "$file" 'BIND_NOW|FLAGS.* NOW'

@@ -21,6 +21,7 @@ declare -A may=([base]="" [terms]="" [output]="" [proto]="terms" [ledger]="terms
 	[intercept]="terms ledger" [monitor]="terms output" [policy]="terms"
 	[collector]="terms ledger proto policy monitor" [cli]="terms proto ledger policy output view history advice"
 	[fleet]="terms proto policy output"
+	[slurm]="terms proto"
 	[client]="terms proto" [view]="terms output proto"
 	[history]="terms" [dashboard]="terms output proto view history advice"
 	[advice]="terms output proto view")
@@ -89,6 +90,12 @@ done < <(grep -rnE '#include <(microhttpd|sqlite3)' src)
 while IFS=: read -r file _; do
 	[ "$file" = src/fleet/etcd_parts.h ] || fail "$file includes <curl.h>: only src/fleet/etcd_parts.h may"
 done < <(grep -rn '#include <curl' src)
+while IFS=: read -r file _ line; do
+	case "$file $line" in
+	"src/slurm/plugin.c "*slurm/spank.h* | "src/slurm/controller.c "*slurm/slurm*) ;;
+	*) fail "$file includes $line: only slurm/plugin.c and slurm/controller.c may" ;;
+	esac
+done < <(grep -rnE '#include <slurm/' src)
 while IFS=: read -r file _; do
 	[ "$file" = src/cli/top_screen.c ] || fail "$file includes ncurses: only src/cli/top_screen.c may"
 done < <(grep -rnE '#include <(n?curses|term)\.h' src)
