@@ -40,6 +40,8 @@ static const struct column identity_columns[] = {
 	COLUMN(struct identity, given.cgroup, "cgroup", "cgroup", form_text),
 	COLUMN(struct identity, given.container, "container", "container", form_text),
 	COLUMN(struct identity, given.job, "job", "job", form_text),
+	COLUMN(struct identity, given.pod, "pod", "pod", form_text),
+	COLUMN(struct identity, given.pod_uid, "pod_uid", "pod uid", form_text),
 	COLUMN(struct identity, given.rule, "rule", "rule", form_rule),
 	COLUMN(struct identity, given.tenant, "tenant", "tenant", form_text),
 	COLUMNS_END,
@@ -168,6 +170,8 @@ int command_explain(const struct cli *cli)
 	proto_text(identity.given.tenant);
 	proto_text(identity.given.container);
 	proto_text(identity.given.job);
+	proto_text(identity.given.pod);
+	proto_text(identity.given.pod_uid);
 	proto_text(identity.given.cgroup);
 	proto_text(identity.given.rule);
 	cli_page_begin(&page, cli);

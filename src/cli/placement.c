@@ -31,6 +31,7 @@ static const struct form form_met_rule = {
 static const struct column placement_columns[] = {
 	COLUMN(struct placement_view, given.container, "container", "container", form_text),
 	COLUMN(struct placement_view, given.job, "job", "job", form_text),
+	COLUMN(struct placement_view, given.pod, "pod", "pod", form_text),
 	COLUMN(struct placement_view, rule, "rule", "rule", form_met_rule),
 	COLUMN(struct placement_view, given.tenant, "tenant", "tenant", form_text),
 	COLUMN(struct placement_view, given.pattern, "pattern", "pattern", form_text),
@@ -84,7 +85,8 @@ static int collector_place(const struct cli *cli, const struct policy_given *giv
 		.gid = subject->gid,
 		.groups = subject->groups,
 		.flags = (subject->container ? SUBJECT_CONTAINER : 0) |
-			 (subject->job ? SUBJECT_JOB : 0),
+			 (subject->job ? SUBJECT_JOB : 0) | (subject->pod ? SUBJECT_POD : 0) |
+			 (subject->namespace ? SUBJECT_NAMESPACE : 0),
 	};
 	struct proto_placement placement;
 	int result;
@@ -93,6 +95,8 @@ static int collector_place(const struct cli *cli, const struct policy_given *giv
 	strcpy(asked.cgroup, given->cgroup);
 	strcpy(asked.container, given->container);
 	strcpy(asked.job, given->job);
+	strcpy(asked.pod, given->pod);
+	strcpy(asked.namespace, given->namespace);
 	result = collector_ask(cli, MESSAGE_EXPLAIN_AS, &asked, &placement);
 	if (result)
 		return result;
@@ -101,6 +105,7 @@ static int collector_place(const struct cli *cli, const struct policy_given *giv
 	proto_text(ret_placement->pattern);
 	proto_text(ret_placement->container);
 	proto_text(ret_placement->job);
+	proto_text(ret_placement->pod);
 	proto_text(ret_placement->source);
 	proto_text(ret_placement->text);
 	return CLI_OK;

@@ -119,7 +119,8 @@ static int show_pattern(const struct cli *cli, const char *name)
 		cli_page_begin(&page, cli);
 		page_sentence(&page, NULL,
 			      "%s is a pattern: the collector makes a tenant of it for each user, "
-			      "job or container that matches. 'show tenants' lists these, with the "
+			      "job, container, namespace or pod that matches. 'show tenants' lists "
+			      "these, with the "
 			      "state pattern.",
 			      name);
 		page_json(&page, "pattern", form_json_text(name));

@@ -34,7 +34,7 @@ void answer_EXPLAIN(struct collector *collector, const struct request *request)
 	const struct policy_rule *rule;
 	char tenant[NAME_SIZE];
 	struct subject subject;
-	int result = subject_of_process(&subject, pid);
+	int result = subject_of_process(&subject, collector->pods, pid);
 	bool foreign = (result < 0 || subject.policy.uid != request->uid) &&
 		       !request_is_admin(collector, request);
 
@@ -72,6 +72,8 @@ void answer_EXPLAIN(struct collector *collector, const struct request *request)
 		snprintf(explanation.container, sizeof(explanation.container), "%s",
 			 subject.container);
 		snprintf(explanation.job, sizeof(explanation.job), "%s", subject.job);
+		snprintf(explanation.pod_uid, sizeof(explanation.pod_uid), "%s", subject.pod_uid);
+		snprintf(explanation.pod, sizeof(explanation.pod), "%s", subject.pod);
 		snprintf(explanation.cgroup, sizeof(explanation.cgroup), "%.255s", subject.cgroup);
 		if (rule)
 			snprintf(explanation.rule, sizeof(explanation.rule), "%.120s: match = %.120s",
@@ -103,6 +105,8 @@ void answer_EXPLAIN_AS(struct collector *collector, const struct request *reques
 		.cgroup = proto_text(asked.cgroup),
 		.container = asked.flags & SUBJECT_CONTAINER ? proto_text(asked.container) : NULL,
 		.job = asked.flags & SUBJECT_JOB ? proto_text(asked.job) : NULL,
+		.pod = asked.flags & SUBJECT_POD ? proto_text(asked.pod) : NULL,
+		.namespace = asked.flags & SUBJECT_NAMESPACE ? proto_text(asked.namespace) : NULL,
 	};
 
 	if (asked.groups > POLICY_IDS) {

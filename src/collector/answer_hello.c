@@ -29,7 +29,7 @@ void answer_HELLO(struct collector *collector, const struct request *request)
 				    strerror(-result));
 		return;
 	}
-	subject_of_peer(&subject, request->fd, peer.pid, peer.uid, peer.gid);
+	subject_of_peer(&subject, collector->pods, request->fd, peer.pid, peer.uid, peer.gid);
 	tenant = control_tenant_of(collector, &subject, &share);
 	if (tenant >= 0) {
 		snprintf(welcome.tenant, sizeof(welcome.tenant), "%s",

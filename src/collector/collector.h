@@ -30,6 +30,7 @@
 
 struct accounts;
 struct helper;
+struct pods;
 struct subject;
 
 struct collector {
@@ -46,6 +47,7 @@ struct collector {
 	struct when_rules rules;
 	struct accounts *accounts;
 	struct helper *looks; /* of library_loaded.c */
+	struct pods *pods;
 	struct rates rates;
 	struct fairness fairness;
 	struct pacing pacing;

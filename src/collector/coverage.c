@@ -54,7 +54,7 @@ static void coverage_judge(struct collector *collector, struct kernel_process *p
 	if (!view)
 		view = identity_self().view;
 	who.view = view;
-	if (!identity_is_dead(&who, view) && subject_of_process(&subject, process->pid) == 0 &&
+	if (!identity_is_dead(&who, view) && subject_of_process(&subject, collector->pods, process->pid) == 0 &&
 	    identity_start(process->pid) == process->start) {
 		tenant = control_tenant_of(collector, &subject, &reason);
 		if (is_new) {

@@ -15,6 +15,7 @@
 #include "collector/control.h"
 #include "collector/grants.h"
 #include "collector/library_loaded.h"
+#include "collector/pods.h"
 #include "proto/client.h"
 
 #define ROOT_STATE "/run/rdma_intercept/state"
@@ -174,6 +175,10 @@ int collector_start(struct collector *collector, const struct start_options *opt
 		 first_of(options->state, collector->effective->state, state_default));
 	snprintf(socket_path, sizeof(socket_path), "%s",
 		 first_of(options->socket, collector->effective->socket, PROTO_DEFAULT_SOCKET));
+	collector->pods = pods_new(first_of(collector->effective->pods, NULL, PODS_DIRECTORY),
+				   &collector->log);
+	if (!collector->pods)
+		return -ENOMEM;
 	result = start_parts(collector, state, socket_path, problem);
 	if (result == 0)
 		log_write(&collector->log, LOG_INFO,
@@ -199,6 +204,7 @@ void collector_stop(struct collector *collector)
 	policy_free(collector->files);
 	policy_free(collector->runtime);
 	policy_free(collector->effective);
+	pods_free(collector->pods);
 	accounts_close(collector);
 	library_looks_close(collector);
 	collector_loop_close(collector);

@@ -17,7 +17,7 @@
 #include "base/cgroup.h"
 #include "base/file.h"
 #include "base/proc.h"
-
+#include "collector/pods.h"
 
 static bool directory_is_roots(int directory)
 {
@@ -90,23 +90,28 @@ static void subject_cgroup_read(struct subject *subject, pid_t pid)
 	subject_rooted(hierarchy, subject->cgroup, subject->rooted);
 }
 
-static void subject_complete(struct subject *subject, pid_t pid)
+static void subject_complete(struct subject *subject, struct pods *pods, pid_t pid)
 {
 	subject->policy.group = subject->group;
 	subject->policy.cgroup = subject->cgroup;
 	subject->policy.rooted = subject->rooted;
 	subject_cgroup_read(subject, pid);
 	policy_labels(subject->rooted, subject->container, subject->job);
+	subject->pod_uid[0] = subject->pod[0] = '\0';
+	if (policy_pod_uid(subject->rooted, subject->pod_uid) &&
+	    pods_find(pods, subject->pod_uid, subject->pod))
+		subject->policy.pod = subject->pod;
 }
 
-void subject_of_peer(struct subject *subject, int connection, pid_t pid, uid_t uid, gid_t gid)
+void subject_of_peer(struct subject *subject, struct pods *pods, int connection, pid_t pid,
+		     uid_t uid, gid_t gid)
 {
 	socklen_t size = sizeof(subject->group);
 
 	subject->policy = (struct policy_subject){ .uid = uid, .gid = gid };
 	if (!getsockopt(connection, SOL_SOCKET, SO_PEERGROUPS, subject->group, &size))
 		subject->policy.groups = size / sizeof(subject->group[0]);
-	subject_complete(subject, pid);
+	subject_complete(subject, pods, pid);
 }
 
 /* "Uid:\t1000\t1000..." : the effective one is the second */
@@ -120,7 +125,7 @@ static unsigned long subject_status_number(const char *text, const char *label)
 	return effective;
 }
 
-int subject_of_process(struct subject *subject, pid_t pid)
+int subject_of_process(struct subject *subject, struct pods *pods, pid_t pid)
 {
 	char text[8192], *groups, *end;
 
@@ -142,6 +147,6 @@ int subject_of_process(struct subject *subject, pid_t pid)
 			break;
 		subject->group[subject->policy.groups++] = (gid_t)group;
 	}
-	subject_complete(subject, pid);
+	subject_complete(subject, pods, pid);
 	return 0;
 }

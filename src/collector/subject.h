@@ -5,6 +5,8 @@
 
 #include "policy/policy.h"
 
+struct pods;
+
 enum { SUBJECT_GROUPS = 256, SUBJECT_CGROUP = 1024 };
 
 struct subject {
@@ -14,6 +16,8 @@ struct subject {
 	char rooted[SUBJECT_CGROUP];
 	char container[2 * NAME_SIZE];
 	char job[NAME_SIZE];
+	char pod_uid[NAME_SIZE]; /* "": in no pod */
+	char pod[POD_SIZE];	 /* NAMESPACE/NAME; "": in no pod, or its name is not known */
 };
 
 /*
@@ -24,9 +28,10 @@ struct subject {
 void subject_rooted(const char *hierarchy, const char *cgroup, char ret_rooted[SUBJECT_CGROUP]);
 
 /* The process at the other end of a connection, with the credentials it connected with. */
-void subject_of_peer(struct subject *subject, int connection, pid_t pid, uid_t uid, gid_t gid);
+void subject_of_peer(struct subject *subject, struct pods *pods, int connection, pid_t pid,
+		     uid_t uid, gid_t gid);
 
 /* Any process; -ESRCH. */
-int subject_of_process(struct subject *subject, pid_t pid);
+int subject_of_process(struct subject *subject, struct pods *pods, pid_t pid);
 
 #endif

@@ -192,6 +192,17 @@ static int path_pattern_parse(const struct policy_source *source,
 	return pattern_parse(source, condition, text, ret_field);
 }
 
+/* "*" fits every pod; another pattern without a slash would fit none, or more than it says. */
+static int pod_pattern_parse(const struct policy_source *source,
+			     const struct policy_condition *condition, char *text, void *ret_field)
+{
+	if (*text && strcmp(text, "*") && !strchr(text, '/'))
+		return policy_fail(source, -EINVAL,
+				   "%s: invalid value " POLICY_WORD ": expected %s",
+				   condition->name, text, _(condition->type->expected));
+	return pattern_parse(source, condition, text, ret_field);
+}
+
 static void pattern_print(FILE *file, const void *field)
 {
 	fputs(field, file);
@@ -260,6 +271,15 @@ static const struct policy_condition_type type_label = {
 	.covers = pattern_covers,
 };
 #define type_short_label type_label
+
+static const struct policy_condition_type type_pod = {
+	.expected = N_("NAMESPACE/NAME, in which patterns are possible, such as team-a/web-*"),
+	.parse = pod_pattern_parse,
+	.print = pattern_print,
+	.is_set = pattern_is_set,
+	.is_same = pattern_is_same,
+	.covers = pattern_covers,
+};
 
 const struct policy_condition policy_conditions[POLICY_CONDITIONS] = {
 #define CONDITION(name, type, in_kernel, help)                                                     \

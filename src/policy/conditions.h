@@ -33,6 +33,8 @@ struct policy_facts {
 	const char *cgroup;
 	char container[2 * NAME_SIZE];
 	char job[NAME_SIZE];
+	char pod[POD_SIZE]; /* NAMESPACE/NAME */
+	char namespace[NAME_SIZE];
 };
 
 struct policy_condition {

@@ -63,6 +63,8 @@ static int given_take(const struct policy_source *source, const struct policy_ru
 		.cgroup = given->cgroup,
 		.container = rule->container[0] ? given->container : NULL,
 		.job = rule->job[0] ? given->job : NULL,
+		.pod = rule->pod[0] ? given->pod : NULL,
+		.namespace = rule->namespace[0] ? given->namespace : NULL,
 	};
 	for (unsigned i = 1; i < rule->gid.count; i++)
 		given->group[subject->groups++] = rule->gid.range[i].first;
@@ -70,6 +72,8 @@ static int given_take(const struct policy_source *source, const struct policy_ru
 	snprintf(given->container, sizeof(given->container), "%.*s",
 		 (int)sizeof(given->container) - 1, rule->container);
 	snprintf(given->job, sizeof(given->job), "%s", rule->job);
+	snprintf(given->pod, sizeof(given->pod), "%s", rule->pod);
+	snprintf(given->namespace, sizeof(given->namespace), "%s", rule->namespace);
 	return 0;
 }
 
@@ -78,7 +82,8 @@ static bool condition_can_be_given(const struct policy_condition *condition)
 	static const unsigned can[] = {
 		POLICY_CONDITION_NUMBER_uid,	   POLICY_CONDITION_NUMBER_gid,
 		POLICY_CONDITION_NUMBER_cgroup,	   POLICY_CONDITION_NUMBER_container,
-		POLICY_CONDITION_NUMBER_job,
+		POLICY_CONDITION_NUMBER_job,	   POLICY_CONDITION_NUMBER_pod,
+		POLICY_CONDITION_NUMBER_namespace,
 	};
 
 	for (unsigned i = 0; i < sizeof(can) / sizeof(can[0]); i++)

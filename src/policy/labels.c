@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Labels: which container and which job the names in a cgroup's path tell. Knows
- * how container engines and batch systems name their cgroups, and nothing of rules.
+ * Labels: which container, job and pod the names in a cgroup's path tell. Knows how
+ * container engines, batch systems and the kubelet name their cgroups, and nothing of rules.
  */
 #include <fnmatch.h>
 #include <stdio.h>
@@ -142,4 +142,44 @@ void policy_labels(const char *cgroup, char ret_container[2 * NAME_SIZE],
 			return;
 		}
 	}
+}
+
+/*
+ * Where the kubelet makes the cgroups of pods, with its driver `systemd` and its driver `cgroupfs`,
+ * and what stands before and behind the UID in their names. Systemd's '-' divides slices, so the
+ * kubelet writes '_' for it in names there.
+ */
+static const struct pod_place {
+	const char *above, *prefix, *suffix;
+} pod_places[] = {
+	{ "/kubepods.slice/", "kubepods-pod", ".slice" },
+	{ "/kubepods.slice/kubepods-burstable.slice/", "kubepods-burstable-pod", ".slice" },
+	{ "/kubepods.slice/kubepods-besteffort.slice/", "kubepods-besteffort-pod", ".slice" },
+	{ "/kubepods/", "pod", "" },
+	{ "/kubepods/burstable/", "pod", "" },
+	{ "/kubepods/besteffort/", "pod", "" },
+};
+
+bool policy_pod_uid(const char *cgroup, char ret_uid[NAME_SIZE])
+{
+	static const char characters[] = POLICY_POD_UID_CHARACTERS "_";
+
+	for (size_t i = 0; i < sizeof(pod_places) / sizeof(pod_places[0]); i++) {
+		const struct pod_place *place = &pod_places[i];
+		size_t above = strlen(place->above);
+		struct span name = { cgroup + above, 0 }, uid;
+
+		if (strncmp(cgroup, place->above, above))
+			continue;
+		name.length = strcspn(name.text, "/");
+		if (!span_between(name, place->prefix, place->suffix, &uid) ||
+		    uid.length >= NAME_SIZE || !span_consists_of(uid, characters))
+			continue;
+		snprintf(ret_uid, NAME_SIZE, "%.*s", (int)uid.length, uid.text);
+		for (char *sign = strchr(ret_uid, '_'); place->suffix[0] && sign;
+		     sign = strchr(sign, '_'))
+			*sign = '-';
+		return !strchr(ret_uid, '_');
+	}
+	return false;
 }

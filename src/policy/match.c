@@ -63,6 +63,16 @@ bool policy_meets_job(const void *field, const struct policy_facts *facts)
 	return pattern_fits_label(field, facts->job);
 }
 
+bool policy_meets_namespace(const void *field, const struct policy_facts *facts)
+{
+	return pattern_fits_label(field, facts->namespace);
+}
+
+bool policy_meets_pod(const void *field, const struct policy_facts *facts)
+{
+	return pattern_fits_label(field, facts->pod);
+}
+
 /* ---- rules */
 
 static bool rule_is_met(const struct policy_rule *rule, const struct policy_facts *facts)
@@ -86,6 +96,13 @@ static struct policy_facts subject_facts(const struct policy_subject *subject)
 		snprintf(facts.container, sizeof(facts.container), "%s", subject->container);
 	if (subject->job)
 		snprintf(facts.job, sizeof(facts.job), "%s", subject->job);
+	if (subject->pod) {
+		snprintf(facts.pod, sizeof(facts.pod), "%s", subject->pod);
+		snprintf(facts.namespace, sizeof(facts.namespace), "%.*s",
+			 (int)strcspn(facts.pod, "/"), facts.pod);
+	}
+	if (subject->namespace)
+		snprintf(facts.namespace, sizeof(facts.namespace), "%s", subject->namespace);
 	return facts;
 }
 
@@ -147,6 +164,7 @@ void policy_place(const struct policy *policy, const struct policy_subject *subj
 	placement.guard = policy_tenant_guard(policy, tenant);
 	snprintf(placement.container, sizeof(placement.container), "%s", facts.container);
 	snprintf(placement.job, sizeof(placement.job), "%s", facts.job);
+	snprintf(placement.pod, sizeof(placement.pod), "%s", facts.pod);
 	if (rule) {
 		snprintf(placement.source, sizeof(placement.source), "%s", rule->source);
 		snprintf(placement.text, sizeof(placement.text), "%s", rule->text);

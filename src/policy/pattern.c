@@ -27,29 +27,48 @@ struct placeholder {
 	char letter;
 	int condition; /* that a match line must have, so that there is a value; -1: none */
 	const char *example; /* a match line that gives it a value */
-	const char *(*value)(const struct policy_facts *facts, char ret_number[16]);
+	const char *(*value)(const struct policy_facts *facts, char ret_text[POD_SIZE]);
 };
 
-static const char *value_user(const struct policy_facts *facts, char ret_number[16])
+static const char *value_user(const struct policy_facts *facts, char ret_text[POD_SIZE])
 {
-	snprintf(ret_number, 16, "%u", (unsigned)facts->subject->uid);
-	return ret_number;
+	snprintf(ret_text, POD_SIZE, "%u", (unsigned)facts->subject->uid);
+	return ret_text;
 }
 
-static const char *value_job(const struct policy_facts *facts, char ret_number[16])
+static const char *value_job(const struct policy_facts *facts, char ret_text[POD_SIZE])
 {
 	return facts->job;
 }
 
-static const char *value_container(const struct policy_facts *facts, char ret_number[16])
+static const char *value_container(const struct policy_facts *facts, char ret_text[POD_SIZE])
 {
 	return facts->container;
+}
+
+static const char *value_namespace(const struct policy_facts *facts, char ret_text[POD_SIZE])
+{
+	return facts->namespace;
+}
+
+/* NAMESPACE.NAME: pods of the same name in two namespaces are two. A namespace has no dot. */
+static const char *value_pod(const struct policy_facts *facts, char ret_text[POD_SIZE])
+{
+	char *slash;
+
+	snprintf(ret_text, POD_SIZE, "%s", facts->pod);
+	slash = strchr(ret_text, '/');
+	if (slash)
+		*slash = '.';
+	return ret_text;
 }
 
 static const struct placeholder placeholders[] = {
 	{ 'u', -1, "uid=1000-1999", value_user },
 	{ 'j', POLICY_CONDITION_NUMBER_job, "job=*", value_job },
 	{ 'c', POLICY_CONDITION_NUMBER_container, "container=*", value_container },
+	{ 'n', POLICY_CONDITION_NUMBER_namespace, "namespace=*", value_namespace },
+	{ 'p', POLICY_CONDITION_NUMBER_pod, "pod=*", value_pod },
 };
 
 enum { PLACEHOLDERS = sizeof(placeholders) / sizeof(placeholders[0]) };
@@ -90,8 +109,7 @@ static unsigned placeholders_count(const char *name)
 const char *policy_pattern_mistake(const char *name)
 {
 	static const char too_long[] =
-		/* xgettext:no-c-format */
-		N_("too long: expected at most two of %u, %j and %c, and besides them at most 39 "
+		N_("too long: expected at most two placeholders, and besides them at most 39 "
 		   "characters with one, 15 with two");
 	unsigned count = placeholders_count(name);
 	char fixed[NAME_SIZE];
@@ -106,14 +124,15 @@ const char *policy_pattern_mistake(const char *name)
 			fixed[used++] = *at;
 		else if (!placeholder_find(*++at))
 			/* xgettext:no-c-format */
-			return N_("unknown placeholder: expected %u (user), %j (job) or %c "
-				  "(container) after the beginning of the name, such as job-%j");
+			return N_("unknown placeholder: expected %u (user), %j (job), %c "
+				  "(container), %n (namespace) or %p (pod) after the beginning of "
+				  "the name, such as job-%j");
 	}
 	fixed[used] = '\0';
 	if (name[0] == '%' || !policy_name_is_valid(fixed))
 		/* xgettext:no-c-format */
 		return N_("expected a name that begins with a character of a name and contains %u, "
-			  "%j or %c, such as job-%j");
+			  "%j, %c, %n or %p, such as job-%j");
 	return used + count * VALUE_ROOM < NAME_SIZE ? NULL : too_long;
 }
 
@@ -198,7 +217,7 @@ void policy_pattern_expand(const char *name, const struct policy_facts *facts,
 	size_t fixed = strlen(name) - 2 * count, used = 0;
 	size_t room = (NAME_SIZE - 1 - fixed) / (count ? count : 1);
 	const struct placeholder *placeholder;
-	char number[16];
+	char text[POD_SIZE];
 
 	for (; *name; name++) {
 		if (*name != '%') {
@@ -209,7 +228,7 @@ void policy_pattern_expand(const char *name, const struct policy_facts *facts,
 		placeholder = placeholder_find(*++name);
 		if (!placeholder)
 			break;
-		value_write(placeholder->value(facts, number), ret_name + used, room);
+		value_write(placeholder->value(facts, text), ret_name + used, room);
 		used += strlen(ret_name + used);
 	}
 	ret_name[used] = '\0';

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Patterns: sections such as [tenant job-%j], of which the collector makes a tenant for each job,
- * container or user. The name stands for the names of all of them.
+ * container, user, namespace or pod. The name stands for the names of all of them.
  */
 #ifndef POLICY_PATTERN_H
 #define POLICY_PATTERN_H

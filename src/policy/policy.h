@@ -125,6 +125,7 @@ struct policy_ids {
 #define POLICY_CONDITION_path(name) char name[POLICY_PATH]
 #define POLICY_CONDITION_label(name) char name[POLICY_PATH]
 #define POLICY_CONDITION_short_label(name) char name[NAME_SIZE]
+#define POLICY_CONDITION_pod(name) char name[POD_SIZE]
 
 /* The word at the beginning of a match line that is tried before those without it. */
 #define POLICY_FIRST "first"
@@ -178,6 +179,8 @@ struct policy_subject {
 	/* The beginning of it whose names only root can have given, for labels; NULL = all of it. */
 	const char *rooted;
 	const char *container, *job; /* NULL: as the path tells */
+	const char *pod;	     /* NAMESPACE/NAME; NULL: in none, or its name is not known */
+	const char *namespace;	     /* NULL: that of the pod */
 };
 
 /* A process as a person describes it. The subject's pointers lead into this structure. */
@@ -187,6 +190,8 @@ struct policy_given {
 	char cgroup[POLICY_PATH];
 	char container[2 * NAME_SIZE];
 	char job[NAME_SIZE];
+	char pod[POD_SIZE];
+	char namespace[NAME_SIZE];
 };
 
 struct policy *policy_new(void);
@@ -281,6 +286,13 @@ bool policy_rule_in_kernel(const struct policy_rule *rule);
 /* Container and job as the cgroup's path tells them; "" if it tells none. */
 void policy_labels(const char *cgroup, char ret_container[2 * NAME_SIZE],
 		   char ret_job[NAME_SIZE]);
+
+/* Of those is the UID of a pod: of a UUID, or of the hash that a static pod has. */
+#define POLICY_POD_UID_CHARACTERS                                                                  \
+	"0123456789-ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+/* The UID of the pod that the cgroup's path tells, as the API has it; false if it tells none. */
+bool policy_pod_uid(const char *cgroup, char ret_uid[NAME_SIZE]);
 
 struct policy_tenant *policy_tenant_find(const struct policy *policy, const char *name);
 

@@ -23,7 +23,7 @@
 #define PROTO_MAGIC 0x414d4452u /* "RDMA" */
 
 enum {
-	PROTO_VERSION = 7,
+	PROTO_VERSION = 8,
 	PROTO_MONITOR_WAY = 16,
 	PROTO_TEXT = 1024,
 	PROTO_KEY = 192,
@@ -380,6 +380,8 @@ struct proto_explanation {
 	char tenant[NAME_SIZE];
 	char container[2 * NAME_SIZE];
 	char job[NAME_SIZE];
+	char pod_uid[NAME_SIZE]; /* by the cgroup's path; "": the process is in no pod */
+	char pod[POD_SIZE];	 /* NAMESPACE/NAME; "" with a UID: the name is not known */
 	char cgroup[256];
 	char rule[256]; /* "FILE:LINE: match = ..."; "" when nothing matched */
 	struct proto_event event;
@@ -394,9 +396,16 @@ struct proto_subject {
 	char cgroup[256];
 	char container[2 * NAME_SIZE];
 	char job[NAME_SIZE];
+	char namespace[NAME_SIZE];
+	char pod[POD_SIZE];
 };
 /* The label is said; otherwise it is what the cgroup's path tells. */
-enum proto_subject_flags { SUBJECT_CONTAINER = 1, SUBJECT_JOB = 2 };
+enum proto_subject_flags {
+	SUBJECT_CONTAINER = 1,
+	SUBJECT_JOB = 2,
+	SUBJECT_NAMESPACE = 4,
+	SUBJECT_POD = 8
+};
 
 struct proto_placement {
 	struct placement placement;
@@ -463,9 +472,9 @@ PROTO_SIZE(change, 3 * NAME_SIZE + PROTO_TEXT);
 PROTO_SIZE(reset, 8);
 PROTO_SIZE(event, 104 + 2 * NAME_SIZE + 256 + PROTO_ORIGIN);
 PROTO_SIZE(ask, 16);
-PROTO_SIZE(explanation, 8 + 16 + 4 * NAME_SIZE + 2 * 256 + sizeof(struct proto_event));
-PROTO_SIZE(subject, 16 + 16 * 4 + 256 + 3 * NAME_SIZE);
-PROTO_SIZE(placement, 8 + 5 * NAME_SIZE + 2 * PLACEMENT_TEXT + 2 * 8 * KIND_COUNT);
+PROTO_SIZE(explanation, 8 + 16 + 5 * NAME_SIZE + POD_SIZE + 2 * 256 + sizeof(struct proto_event));
+PROTO_SIZE(subject, 16 + 16 * 4 + 256 + 4 * NAME_SIZE + POD_SIZE);
+PROTO_SIZE(placement, 8 + 5 * NAME_SIZE + POD_SIZE + 2 * PLACEMENT_TEXT + 2 * 8 * KIND_COUNT);
 PROTO_SIZE(guard, 56 + NAME_SIZE + 256 + 4 * 8 * KIND_COUNT);
 #undef PROTO_SIZE
 

@@ -11,7 +11,10 @@
 #include "terms/kinds.h"
 #include "terms/terms.h"
 
-enum { PLACEMENT_TEXT = 256 };
+enum {
+	PLACEMENT_TEXT = 256,
+	POD_SIZE = 320, /* NAMESPACE/NAME: at most 63 and 253 characters */
+};
 
 struct placement {
 	uint32_t mode; /* enum mode */
@@ -20,6 +23,7 @@ struct placement {
 	char pattern[NAME_SIZE]; /* by which the tenant is made; "": by none */
 	char container[2 * NAME_SIZE]; /* as given, or as the cgroup's path tells; "" */
 	char job[NAME_SIZE];	       /* likewise */
+	char pod[POD_SIZE];	       /* as given; "" */
 	char source[PLACEMENT_TEXT];   /* of the match line: "FILE:LINE" or "command"; "": none */
 	char text[PLACEMENT_TEXT];     /* what stands behind its "match =" */
 	/* In total, by the policy: UNLIMITED where it sets none. */

@@ -283,7 +283,7 @@ static void versions(void)
 	CHECK(strstr(text, "is damaged") && strstr(text, "exit 1"), "%s", text);
 	wrong.version = 9;
 	CHECK(proto_check(&wrong, PROTO_REQUEST_MAX, problem) == -EPROTO);
-	CHECK(strstr(problem, "version 9") && strstr(problem, "version 7"), "%s", problem);
+	CHECK(strstr(problem, "version 9") && strstr(problem, "version 8"), "%s", problem);
 }
 
 static void drive(void)

@@ -139,7 +139,7 @@ static void mistakes(void)
 	policy_bad("[host]\nmode = warn\n", 2, "'mode'");
 	policy_bad("[default]\nmatch = uid=1\n", 2, "'match'|[default]");
 	policy_bad("[host]\nsocket = /x\n", 2, "'socket'");
-	policy_bad("[collector]\nqp = 1\n", 2, "'qp'|socket, state, admin_group or fleet");
+	policy_bad("[collector]\nqp = 1\n", 2, "'qp'|socket, state, admin_group, pods or fleet");
 	policy_bad("[host]\ndevice.qp = 1\n", 2, "device.NAME.KIND");
 	policy_bad("[host]\ndevice..qp = 1\n", 2, "'device..qp': invalid name of a device");
 	policy_bad("[host]\ndevice.a b.qp = 1\n", 2, "invalid name of a device");

@@ -75,6 +75,51 @@ static void labels(void)
 	CHECK(strlen(job) == sizeof(job) - 1);
 }
 
+/* Only where the kubelet makes cgroups of pods. */
+static void pods(void)
+{
+#define UID "8cd1ab34-0123-4567-89ab-0123456789ab"
+#define UNDERLINED "8cd1ab34_0123_4567_89ab_0123456789ab"
+	static const struct {
+		const char *cgroup, *uid;
+	} rows[] = {
+		{ "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" UNDERLINED
+		  ".slice/cri-containerd-" ID ".scope", UID },
+		{ "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" UNDERLINED
+		  ".slice/crio-" ID ".scope", UID },
+		{ "/kubepods.slice/kubepods-pod" UNDERLINED ".slice", UID },
+		{ "/kubepods/burstable/pod" UID "/" ID, UID },
+		{ "/kubepods/besteffort/pod" UID, UID },
+		{ "/kubepods/pod" UID "/" ID "/x", UID },
+		/* A static pod: the hash of its configuration. */
+		{ "/kubepods/burstable/pod0123456789abcdef0123456789abcdef/" ID,
+		  "0123456789abcdef0123456789abcdef" },
+		{ "", "" },
+		{ "/", "" },
+		{ "/kubepods.slice", "" },
+		{ "/kubepods.slice/kubepods-burstable.slice", "" },
+		{ "/kubepods.slice/kubepods-pod.slice", "" },
+		{ "/kubepods/pod", "" },
+		{ "/kubepods/pod" UNDERLINED, "" },
+		{ "/kubepods/pod" UID "$", "" },
+		{ "/kubepods/burstable/x/pod" UID, "" },
+		{ "/kubepods.slice/kubepods-burstable.slice/kubepods-pod" UNDERLINED ".slice", "" },
+		{ "/kubepods/pod0123456789012345678901234567890123456789012345678901234567890123", "" },
+		{ "/x/kubepods/pod" UID, "" },
+		{ "/system.slice/kubepods/pod" UID, "" },
+		{ "/docker/" ID "/kubepods/pod" UID, "" },
+		{ "/user.slice/user-5.slice/user@5.service/kubepods/pod" UID, "" },
+	};
+	char uid[NAME_SIZE];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uid[0] = '\0';
+		CHECK(policy_pod_uid(rows[i].cgroup, uid) == (rows[i].uid[0] != '\0'), "%s: %s",
+		      rows[i].cgroup, uid);
+		CHECK(!rows[i].uid[0] || !strcmp(uid, rows[i].uid), "%s: %s", rows[i].cgroup, uid);
+	}
+}
+
 static void matching(void)
 {
 	struct policy *policy = policy_good("[tenant root]\nmatch = uid=root gid=root\n"
@@ -169,7 +214,8 @@ static void kernel_rules(void)
 		{ "gid=1", false },		 { "job=1", false },
 		{ "container=*", false },	 { "cgroup=/a uid=1", false },
 		{ "gid=1 cgroup=/a", false },	 { "cgroup=/a container=*", false },
-		{ "cgroup=/a job=1", false },
+		{ "cgroup=/a job=1", false },	 { "namespace=a", false },
+		{ "cgroup=/a pod=*", false },
 	};
 	struct policy_rule none = { .next = NULL };
 
@@ -203,6 +249,13 @@ static void given(void)
 		{ "job=42", "jobs", "policy.conf:10" },
 		{ "cgroup=/slurm/uid_1/job_42,job=43", "default", "" },
 		{ "container=a,b", "jobs", "policy.conf:11" },
+		{ "namespace=ml", "ml", "policy.conf:15" },
+		{ "pod=ml/train-0", "ml", "policy.conf:15" },
+		{ "pod=web/front-1", "front", "policy.conf:17" },
+		{ "pod=web/back-1", "default", "" },
+		{ "pod=xweb/front-1", "default", "" },
+		{ "namespace=web", "default", "" },
+		{ "pod=other/x,namespace=ml", "ml", "policy.conf:15" },
 	};
 	static const char *const bad[][2] = {
 		{ "uid=1-2", "uid: more than one value" },
@@ -214,13 +267,16 @@ static void given(void)
 		{ "pid=1", "--as: unknown condition 'pid'" },
 		{ "uid=1,uid=1", "--as: repeated condition uid=" },
 		{ "cgroup=x", "cgroup: invalid value 'x'" },
+		{ "pod=web", "pod: invalid value 'web': expected NAMESPACE/NAME" },
 		{ "gid=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17", "gid: more than 16" },
 	};
 	struct policy *policy = policy_good("[tenant users]\nmatch = uid=1000-1099\nqp = 3\n"
 					    "[tenant group]\nmatch = gid=7\nmode = audit\n"
 					    "[tenant place]\nmatch = cgroup=/x\n"
 					    "[tenant jobs]\nmatch = job=42\nmatch = container=a,b\n"
-					    "[default]\nprocess.mr = 9\n");
+					    "[default]\nprocess.mr = 9\n"
+					    "[tenant ml]\nmatch = namespace=ml\n"
+					    "[tenant front]\nmatch = pod=web/front-*\n");
 	char problem[PROBLEM_SIZE];
 	struct policy_given said;
 	struct placement placement;
@@ -260,6 +316,11 @@ static void patterns(void)
 		{ "container=" ID ",uid=7", "box-0123456789ab-7", UNLIMITED },
 		{ "container=a-very-long-name-that-does-not-fit-into-the-name,uid=7",
 		  "box-a-very-long-name-tha-3cd87f33-7", UNLIMITED },
+		{ "pod=team-a/web-0,uid=7", "pod-team-a.web-0", UNLIMITED },
+		{ "pod=team.a/web-0,uid=7", "pod-team.a.web-0", UNLIMITED },
+		{ "pod=a/a-name-that-is-longer-than-what-a-tenant-may-be-called-by-its-pattern",
+		  "pod-a.a-name-that-is-longer-than-what-a-tenant-may-be--464ff448", UNLIMITED },
+		{ "namespace=team-b,uid=1001", "ns-team-b-1001", UNLIMITED },
 		{ "uid=1001", "u-1001", UNLIMITED },
 		{ "uid=5", "default", UNLIMITED },
 	};
@@ -272,11 +333,14 @@ static void patterns(void)
 		{ "[tenant job-%]\n", 1, "'job-%': invalid pattern: unknown placeholder: expected %u" },
 		{ "[tenant job-%x]\n", 1, "invalid pattern: unknown placeholder: expected %u" },
 		{ "[tenant job/%j]\n", 1, "invalid pattern: expected a name that begins" },
-		{ "[tenant j%j%c%u]\n", 1, "invalid pattern: too long: expected at most two of" },
+		{ "[tenant j%j%c%u]\n", 1, "invalid pattern: too long: expected at most two placeholders" },
 		{ "[tenant a-name-of-forty-characters-is-one-too-lo%j]\n", 1,
-		  "invalid pattern: too long: expected at most two of" },
+		  "invalid pattern: too long: expected at most two placeholders" },
 		{ "[tenant job-%j]\nmatch = uid=1\n", 2, "match: missing condition job=" },
 		{ "[tenant b-%c]\nmatch = job=*\n", 2, "match: missing condition container=" },
+		{ "[tenant n-%n]\nmatch = pod=*\n", 2, "match: missing condition namespace=" },
+		{ "[tenant p-%p]\nmatch = namespace=*\n", 2, "match: missing condition pod=" },
+		{ "[tenant p]\nmatch = pod=web\n", 2, "pod: invalid value 'web': expected NAMESPACE" },
 		{ "[tenant u-%u]\nguard = on\n", 2, "guard: not possible in the pattern" },
 		{ "[tenant u-%u]\nguarantee.qp = 1\n", 2,
 		  "guarantee.qp: not possible in the pattern" },
@@ -284,6 +348,8 @@ static void patterns(void)
 	struct policy *policy = policy_good("[tenant job-%j]\nmatch = job=*\nqp = 4\nguard = off\n"
 					    "[tenant job-1]\nqp = 9\n"
 					    "[tenant box-%c-%u]\nmatch = container=*\n"
+					    "[tenant pod-%p]\nmatch = pod=*\n"
+					    "[tenant ns-%n-%u]\nmatch = namespace=*\n"
 					    "[tenant u-%u]\nmatch = uid=1000-1099\n");
 	struct policy *copy;
 	char problem[PROBLEM_SIZE];
@@ -319,6 +385,7 @@ static void driver(void)
 {
 	policy_files_begin();
 	RUN(labels);
+	RUN(pods);
 	RUN(matching);
 	RUN(first_lines);
 	RUN(kernel_rules);

@@ -247,7 +247,7 @@ static void spoilt_headers(void)
 		const char *word;
 	} fields[] = {
 		{ FIELD(magic), 0x78787878, "0x78787878" },
-		{ FIELD(version), 9, "version 9; this side speaks version 7" },
+		{ FIELD(version), 9, "version 9; this side speaks version 8" },
 		{ FIELD(kinds), 12, "0x000000000000000c" },
 		{ FIELD(type), MESSAGE_HELLO, "invalid answer to STATUS: type 2" },
 		{ FIELD(type), 0, "unknown type 0" },

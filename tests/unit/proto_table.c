@@ -95,7 +95,9 @@ static void former_versions(void)
 	      bodies.request == sizeof(struct proto_grow_request));
 	CHECK(proto_bodies(MESSAGE_GROW, PROTO_VERSION, &bodies) &&
 	      bodies.reply == sizeof(struct proto_grow_reply));
-	CHECK(!proto_bodies(MESSAGE_STATUS, 6, &bodies) && !proto_bodies(MESSAGE_GROW, 5, &bodies));
+	CHECK(proto_bodies(MESSAGE_GROW, 7, &bodies) &&
+	      bodies.reply == sizeof(struct proto_grow_reply));
+	CHECK(!proto_bodies(MESSAGE_STATUS, 7, &bodies) && !proto_bodies(MESSAGE_STATUS, 6, &bodies) && !proto_bodies(MESSAGE_GROW, 5, &bodies));
 	header.version = 6;
 	header_check_gives(header, 0, "");
 	CHECK(!proto_is_foreign(&header));
@@ -104,7 +106,7 @@ static void former_versions(void)
 	CHECK(proto_is_foreign(&header));
 	header = proto_header(MESSAGE_STATUS, 0, 0);
 	header.version = 6;
-	header_check_gives(header, -EPROTO, "version 6; this side speaks version 7");
+	header_check_gives(header, -EPROTO, "version 6; this side speaks version 8");
 	CHECK(proto_is_foreign(&header));
 }
 
@@ -128,8 +130,8 @@ static void headers(void)
 	header_check_gives(header, -EPROTO, "type 65535");
 	header.kinds ^= 1;
 	header_check_gives(header, -EPROTO, "kinds");
-	header.version = 8; /* in another version the field of the kinds may mean something else */
-	header_check_gives(header, -EPROTO, "version 8; this side speaks version 7");
+	header.version = 9; /* in another version the field of the kinds may mean something else */
+	header_check_gives(header, -EPROTO, "version 9; this side speaks version 8");
 	header.magic = 0x20544547;
 	header_check_gives(header, -EPROTO, "0x20544547 instead of 0x414d4452");
 }
