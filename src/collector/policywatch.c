@@ -48,6 +48,9 @@ static int policywatch_wait(struct collector *collector)
 	return sd_event_source_set_enabled(collector->change_timer, SD_EVENT_ONESHOT);
 }
 
+/* Files of a ConfigMap are links that lead through this one, which the kubelet replaces. */
+#define CONFIGMAP_LINK "..data"
+
 static int policywatch_file(sd_event_source *source, const struct inotify_event *event,
 			    void *closure)
 {
@@ -57,7 +60,8 @@ static int policywatch_file(sd_event_source *source, const struct inotify_event 
 	if (event->len && !strncmp(event->name, CONTROL_GOOD, sizeof(CONTROL_GOOD) - 1))
 		return 0;
 	if (event->len && strcmp(event->name, strrchr(collector->policy_path, '/') + 1) &&
-	    strcmp(event->name, "tenants.d") && !strstr(event->name, ".conf"))
+	    strcmp(event->name, "tenants.d") && strcmp(event->name, CONFIGMAP_LINK) &&
+	    !strstr(event->name, ".conf"))
 		return 0;
 	return policywatch_wait(collector);
 }

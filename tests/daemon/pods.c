@@ -238,6 +238,51 @@ static void late_and_gone(void)
 	collector_stop();
 }
 
+/* The policy of a ConfigMap: the kubelet replaces a link that the names of the files lead through. */
+static void link_make(const char *target, const char *name)
+{
+	char path[512], new[512];
+
+	snprintf(path, sizeof(path), "%s", harness_path(name));
+	snprintf(new, sizeof(new), "%s", harness_path("..data_tmp"));
+	if (symlink(target, new) || rename(new, path))
+		abort();
+}
+
+static void version_make(const char *name, const char *policy)
+{
+	char path[512];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/policy.conf", harness_path(name));
+	if (mkdir(harness_path(name), 0755) || !(file = fopen(path, "w")) ||
+	    fputs(policy, file) < 0 || fclose(file))
+		abort();
+}
+
+static uint64_t host_limit(void)
+{
+	return collector_tenant(NULL).limit[KIND_qp];
+}
+
+static void configmap(void)
+{
+	version_make("..1", "[host]\nqp = 5\n");
+	version_make("..2", "[host]\nqp = 6\n");
+	collector_policy("");
+	link_make("..1", "..data");
+	link_make("..data/policy.conf", "policy.conf");
+	collector_forget_policy();
+	collector_start("");
+	CHECK(host_limit() == 5);
+	link_make("..2", "..data");
+	EVENTUALLY(host_limit() == 6);
+	collector_stop();
+	unlink(harness_path("policy.conf"));
+	unlink(harness_path("..data"));
+	collector_policy("");
+}
+
 static void drive(void)
 {
 	char where[PATH_MAX];
@@ -260,6 +305,7 @@ static void drive(void)
 	RUN(tenants);
 	RUN(forged);
 	RUN(late_and_gone);
+	RUN(configmap);
 }
 
 int main(int argc, char **argv)
