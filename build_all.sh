@@ -35,7 +35,7 @@ lab_packages=(qemu-system-x86 busybox-static kmod cpio xz-utils iproute2 rdma-co
 	systemd)
 # Real applications for the scenarios.
 test_packages=(jq valgrind strace shellcheck cppcheck spin ibverbs-utils rdmacm-utils libfabric-bin ucx-utils
-	openmpi-bin libopenmpi-dev python3 python3-pyverbs prometheus curl tmux
+	openmpi-bin libopenmpi-dev python3 python3-pyverbs python3-kubernetes prometheus curl tmux
 	etcd-server etcd-client openssl
 	chromium fonts-wqy-microhei locales groff musl-tools)
 # Batch jobs: the plugin is built where these headers are, and tried with a whole Slurm.
