@@ -117,6 +117,22 @@ static void socket_send(const void *line, size_t size)
 			0);
 }
 
+/* By a descriptor of our own that does not wait; false if standard error cannot be opened again. */
+static bool again_write(const void *line, size_t size)
+{
+	int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/fd/2",
+			      O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct place opened;
+
+	if (fd < 0)
+		return false;
+	opened = place_of(fd);
+	if (place_is(&opened, &stderr_place))
+		output_write(fd, line, size);
+	syscall(SYS_close, fd);
+	return true;
+}
+
 /*
  * Others write to the same pipe, so a look whether there is room tells nothing, and its flags
  * are theirs, too. Kernels before 6.4 write to a pipe without waiting only by giving it pages.
@@ -141,9 +157,12 @@ static void pipe_write(const void *line, size_t size)
 	} else {
 		result = -1;
 	}
-	hush_end(&hush, result);
+	result = hush_end(&hush, result);
 	if (page != MAP_FAILED)
 		munmap(page, size);
+	/* Container engines have filters of system calls that refuse vmsplice. */
+	if (result == -EPERM || result == -ENOSYS)
+		again_write(line, size);
 }
 
 /* The terminal may be stopped. One that was opened for another user cannot be opened again: then
@@ -152,17 +171,9 @@ static void terminal_write(const void *line, size_t size)
 {
 	struct pollfd ready = { .fd = STDERR_FILENO, .events = POLLOUT };
 	struct __kernel_old_timespec at_once = { 0 };
-	int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/fd/2",
-			      O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	struct place opened;
 
-	if (fd >= 0) {
-		opened = place_of(fd);
-		if (place_is(&opened, &stderr_place))
-			output_write(fd, line, size);
-		syscall(SYS_close, fd);
-	} else if (syscall(SYS_ppoll, &ready, 1, &at_once, NULL, 0) == 1 &&
-		   ready.revents & POLLOUT) {
+	if (!again_write(line, size) &&
+	    syscall(SYS_ppoll, &ready, 1, &at_once, NULL, 0) == 1 && ready.revents & POLLOUT) {
 		output_write(STDERR_FILENO, line, size);
 	}
 }

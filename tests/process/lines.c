@@ -167,13 +167,15 @@ static void given(const char *argument)
 	again_with(number ? atoi(number) : -1, argument);
 }
 
-/* The kernel's own way to write without waiting is not there. */
-static void old_kernel(const char *argument)
+/* The kernel's own way to write without waiting is not there, and some refuse the other one, too. */
+static void write_filtered(bool no_pages, const char *argument)
 {
 	struct sock_filter rules[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pwritev2, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, no_pages ? SYS_vmsplice : SYS_pwritev2, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog program = { sizeof(rules) / sizeof(rules[0]), rules };
@@ -187,6 +189,17 @@ static void old_kernel(const char *argument)
 		pipe_full("plain");
 	else
 		given("plain");
+}
+
+static void old_kernel(const char *argument)
+{
+	write_filtered(false, argument);
+}
+
+/* As container engines do it. */
+static void container(const char *argument)
+{
+	write_filtered(true, argument);
 }
 
 /* Number 2 becomes a file of data, before the first verb or after it. */
@@ -249,6 +262,7 @@ static const struct scenario scenarios[] = {
 	{ "terminal_background", terminal_background },
 	{ "given", given },
 	{ "old_kernel", old_kernel },
+	{ "container", container },
 	{ "reused", reused },
 	{ "closed", closed },
 	{ "small_files", small_files },
@@ -320,6 +334,10 @@ static void shown(void)
 		abort();
 	fcntl(ends[0], F_SETFD, FD_CLOEXEC);
 	arrives(ends[1], ends[0], "old_kernel:given");
+	if (pipe(ends))
+		abort();
+	fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+	arrives(ends[1], ends[0], "container:given");
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
 		abort();
 	fcntl(ends[0], F_SETFD, FD_CLOEXEC);
@@ -334,6 +352,8 @@ static void without_nowait(void)
 {
 	spawn("old_kernel:gone", ONE_QP);
 	spawn("old_kernel:full", ONE_QP);
+	spawn("container:gone", ONE_QP);
+	spawn("container:full", ONE_QP);
 }
 
 /* ---- the log ---- */
