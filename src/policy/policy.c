@@ -129,6 +129,21 @@ void policy_rules_drop(struct policy *policy, const struct policy_tenant *tenant
 	}
 }
 
+bool policy_rule_drop(struct policy *policy, const struct policy_tenant *tenant,
+		      const struct policy_rule *rule)
+{
+	struct policy_rule **at = &policy->rules, *found;
+
+	while (*at && ((*at)->tenant != tenant || !policy_rule_is_same(*at, rule)))
+		at = &(*at)->next;
+	found = *at;
+	if (!found)
+		return false;
+	*at = found->next;
+	free(found);
+	return true;
+}
+
 struct policy *policy_new(void)
 {
 	struct policy *policy = calloc(1, sizeof(*policy));

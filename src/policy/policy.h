@@ -213,9 +213,9 @@ int policy_read_file(struct policy *policy, const char *path, bool runtime,
 /*
  * Lines of one section ("host", "default", "tenant NAME") as a command gives them. They go
  * over earlier values, match lines are added; the value "unset" unsets a key, "match = unset"
- * takes out all of the tenant's rules. A tenant that does not exist is made, also by no lines
- * at all. All or nothing: on failure the policy is as before, and the reason is in problem. On
- * success pointers into the policy are void.
+ * takes out all of the tenant's rules, "match = unset RULE" one of them. A tenant that does not
+ * exist is made, also by no lines at all. All or nothing: on failure the policy is as before, and
+ * the reason is in problem. On success pointers into the policy are void.
  */
 int policy_change(struct policy *policy, const char *section, const char *text,
 		  char problem[PROBLEM_SIZE]);
@@ -387,6 +387,9 @@ int policy_tenant_add(struct policy *policy, const char *name, bool runtime,
 int policy_rule_add(struct policy *policy, struct policy_tenant *tenant,
 		    const struct policy_rule *rule);
 void policy_rules_drop(struct policy *policy, const struct policy_tenant *tenant);
+/* The one with the same conditions; false if the tenant has no such rule. */
+bool policy_rule_drop(struct policy *policy, const struct policy_tenant *tenant,
+		      const struct policy_rule *rule);
 
 #include "policy/when.h"
 

@@ -132,15 +132,44 @@ static int rule_conditions_read(const struct reader *reader, char *value, struct
 	return result;
 }
 
+/* The rule behind "unset", which a command takes out; NULL if it is to be added. */
+static char *rule_of_unset(const struct reader *reader, char *value)
+{
+	static const char word[] = "unset";
+	size_t length = sizeof(word) - 1;
+
+	if (reader->source.file || strncmp(value, word, length) || !strchr(BLANKS, value[length]))
+		return NULL;
+	return blanks_skip(value + length);
+}
+
+static int rule_unset(struct reader *reader, char *value)
+{
+	struct policy_rule rule = { .next = NULL };
+	int result;
+
+	snprintf(rule.text, sizeof(rule.text), "%s", value);
+	result = rule_conditions_read(reader, value, &rule);
+	if (result < 0 || policy_rule_drop(reader->policy, reader->owner, &rule))
+		return result;
+	return policy_fail(&reader->source, -EINVAL,
+			   "match: no command has added the line " POLICY_WORD
+			   ": expected one that show tenant has from command",
+			   rule.text);
+}
+
 static int rule_read(struct reader *reader, char *value)
 {
 	struct policy_rule rule = { .next = NULL };
+	char *dropped = rule_of_unset(reader, value);
 	int result;
 
 	if (value_is_unset(reader, value)) {
 		policy_rules_drop(reader->policy, reader->owner);
 		return 0;
 	}
+	if (dropped && *dropped)
+		return rule_unset(reader, dropped);
 	rule_name(reader, value, &rule);
 	result = rule_conditions_read(reader, value, &rule);
 	if (result == 0)

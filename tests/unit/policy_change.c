@@ -82,6 +82,16 @@ static void commands(void)
 	changed(policy, "tenant b", "match = unset\nmatch = uid=4");
 	CHECK(rules_of(policy) == 2 && policy->rules->next->uid.range[0].first == 4);
 
+	/* One rule of several, by its conditions. */
+	changed(policy, "tenant b", "match = first cgroup=/x\nmatch = first cgroup=/x/*");
+	changed(policy, "tenant b", "match = unset first  cgroup=/x/*");
+	CHECK(rules_of(policy) == 3 && !strcmp(policy->rules->cgroup, "/x"));
+	not_changed(policy, "tenant b", "match = unset cgroup=/x", "no command has added the line 'cgroup=/x'");
+	not_changed(policy, "tenant a", "match = unset first cgroup=/x", "no command has added");
+	not_changed(policy, "tenant b", "match = unset first", "missing condition");
+	changed(policy, "tenant b", "match = unset first cgroup=/x");
+	CHECK(rules_of(policy) == 2);
+
 	not_changed(policy, "tenant a", "qp = 1\nmr = no", "'no'");
 	not_changed(policy, "tenant a", "match = unset\nmatch = no", "'no'");
 	not_changed(policy, "tenant new", "mode = no", "'no'");
