@@ -197,6 +197,8 @@ guarded() {
 
 # ---- the cases
 
+# shellcheck source=tests/cli_containers.sh
+. "$here/cli_containers.sh"
 # shellcheck source=tests/cli_alone.sh
 . "$here/cli_alone.sh"
 # shellcheck source=tests/cli_run.sh
@@ -242,8 +244,9 @@ schemas() {
 	exits 3 -j status
 	check "a failure as JSON" note_document error <"$work/out"
 	# The monitor's are held against theirs in unit/print.c, the history's in dashboard/history.sh, those
-	# of enable and disable in packages.sh, the fleet's in fleet/policy.sh; a token is not asked for here.
-	check "documents fit docs/schemas" "$build/tests/schemas" --all "$directory" history dashboard enable disable monitor-table \
+	# of enable and disable in packages.sh, the fleet's in fleet/policy.sh, those of hooks in the lab's
+	# scenario containers; a token is not asked for here.
+	check "documents fit docs/schemas" "$build/tests/schemas" --all "$directory" history dashboard enable disable oci-hook-{start,stop} monitor-table \
 		monitor-event monitor-object fleet-{status,tenants,limit,quota,policy,forget} <"$work/named_documents"
 	extra=$(grep -m1 '^tenant-list' "$work/named_documents" | sed 's/}$/,"surprise":1}/')
 	check "a field that no schema has is found" not "$build/tests/schemas" "$directory" <<<"$extra"
@@ -256,7 +259,7 @@ schemas() {
 }
 
 cases="usage_errors help_and_version help_of_daemons no_collector embedded_file check_policy doctor doctor_host run_programs
-	output_and_escapes completion completion_of_daemons"
+	output_and_escapes completion completion_of_daemons container_specification container_hooks"
 cases+=" run_unloadable run_privileged"
 if [ -x "$collector" ]; then
 	cases+=" status_and_show matches explain_as patterns ports explain_and_run relative_paths changes reloading processes follow_events

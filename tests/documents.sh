@@ -147,7 +147,7 @@ riddles() {
 plain_words() {
 	local file
 	sed -n 's/^msgid "\(.*\)"$/\1/p' po/zh_CN.po >"$work/messages"
-	for file in README.md CHANGELOG.md CONTRIBUTING.md lab/README.md docs/{SECURITY,GLOSSARY,benchmarks,guide,whole-host,json,operators,packages,upgrades,fair-shares,service-classes,guard-tables}.md \
+	for file in README.md CHANGELOG.md CONTRIBUTING.md lab/README.md docs/{SECURITY,GLOSSARY,benchmarks,guide,whole-host,containers,json,operators,packages,upgrades,fair-shares,service-classes,guard-tables}.md \
 		man/*.[0-9] web/src/texts.js "$work/messages"; do
 		check "$file: no riddles" not riddles "$file"
 	done

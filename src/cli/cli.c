@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 
 #include "base/translation.h"
 #include "terms/size.h"
@@ -22,12 +23,25 @@ void cli_page_begin(struct page *page, const struct cli *cli)
 	page_open(page, &cli->screen, cli->options.json.count);
 }
 
+/* Runtimes throw away what hooks print: the administrator finds it in the system's log. */
+static void failure_log(const struct cli *cli, const char *sentence)
+{
+	static const char hooks[] = "oci-hook ";
+
+	if (!cli->command || strncmp(cli->command->name, hooks, sizeof(hooks) - 1))
+		return;
+	openlog(CLI_NAME, LOG_PID, LOG_DAEMON);
+	syslog(LOG_ERR, "%s", sentence);
+	closelog();
+}
+
 static int vfail(const struct cli *cli, int status, const char *format, va_list arguments)
 {
 	char *sentence;
 
 	if (vasprintf(&sentence, _(format), arguments) < 0)
 		memory_need(NULL);
+	failure_log(cli, sentence);
 	if (cli->options.json.count) {
 		page_json_error(sentence);
 	} else {

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * oci-hook env, start and stop: what container engines and runtimes call on the host. `env` puts the
+ * library into LD_PRELOAD before a container is made. `start` has the collector add match lines for
+ * the container's control group to a tenant, `stop` takes them out. Which tenant it is comes from the
+ * command line of the hook or an annotation, which the engine has, never from the container.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cgroup.h"
+#include "base/file.h"
+#include "base/proc.h"
+#include "base/translation.h"
+#include "cli/change.h"
+#include "cli/collector.h"
+#include "cli/container.h"
+#include "cli/matches.h"
+#include "cli/oci_config.h"
+#include "output/form.h"
+#include "output/page.h"
+#include "policy/policy.h"
+
+enum { INPUT_MOST = 16 << 20 };
+
+/* Standard input as a text, to be freed; NULL with errno. */
+static char *input_read(void)
+{
+	size_t size = 1 << 16, used = 0;
+	char *text = memory_need(malloc(size));
+	ssize_t length;
+
+	while ((length = file_read(STDIN_FILENO, text + used, size - used - 1)) > 0) {
+		used += (size_t)length;
+		if (used < size - 1)
+			break;
+		if (size >= INPUT_MOST) {
+			length = -EFBIG;
+			break;
+		}
+		size *= 2;
+		text = memory_need(realloc(text, size));
+	}
+	if (length < 0) {
+		free(text);
+		errno = (int)-length;
+		return NULL;
+	}
+	text[used] = '\0';
+	return text;
+}
+
+/* ---- env */
+
+int command_oci_hook_env(const struct cli *cli)
+{
+	char *config, *changed = NULL;
+	int result = cli_operands(cli, 0, 0);
+
+	if (result)
+		return result;
+	config = input_read();
+	if (!config)
+		return cli_fail(cli, CLI_WRONG, "%s: standard input: %s", cli->command->name,
+				strerror(errno));
+	result = oci_config_preload(config, CONTAINER_LIBRARY, &changed);
+	if (result < 0)
+		result = cli_fail(cli, CLI_WRONG,
+				  "%s: standard input: expected the configuration of a container "
+				  "(config.json)",
+				  cli->command->name);
+	else if (fputs(changed ? changed : config, stdout) == EOF)
+		result = CLI_WRONG; /* the end of the program says why */
+	else
+		result = CLI_OK;
+	free(changed);
+	free(config);
+	return result;
+}
+
+/* ---- the container that a runtime tells of */
+
+struct oci_container {
+	char *input;
+	json_t *state;
+	const char *id;
+	pid_t pid;
+	const char *tenant; /* NULL: the policy decides */
+	char cgroup[POLICY_PATH];
+};
+
+static void oci_container_free(struct oci_container *container)
+{
+	json_decref(container->state);
+	free(container->input);
+}
+
+/* Characters that a match line takes for signs of a pattern, or for its end. */
+#define NOT_IN_A_PATH "*?[ \t#;"
+
+static bool id_is_usable(const char *id)
+{
+	return id && *id && strlen(id) < POLICY_PATH / 2 && !strpbrk(id, "/" NOT_IN_A_PATH);
+}
+
+static int state_read(const struct cli *cli, struct oci_container *ret_container)
+{
+	const char *wanted = cli_value(&cli->options.tenant);
+	const char *annotation = cli_value(&cli->options.annotation);
+	int result = cli_operands(cli, 0, 0);
+
+	*ret_container = (struct oci_container){ .tenant = wanted };
+	if (result)
+		return result;
+	ret_container->input = input_read();
+	if (!ret_container->input)
+		return cli_fail(cli, CLI_WRONG, "%s: standard input: %s", cli->command->name,
+				strerror(errno));
+	ret_container->state = json_loads(ret_container->input, 0, NULL);
+	ret_container->id = json_string_value(json_object_get(ret_container->state, "id"));
+	ret_container->pid =
+		(pid_t)json_integer_value(json_object_get(ret_container->state, "pid"));
+	if (annotation && !wanted)
+		ret_container->tenant = json_string_value(json_object_get(
+			json_object_get(ret_container->state, "annotations"), annotation));
+	if (id_is_usable(ret_container->id))
+		return CLI_OK;
+	return cli_fail(cli, CLI_WRONG,
+			"%s: standard input: expected the state of a container, as a runtime gives it "
+			"to a hook",
+			cli->command->name);
+}
+
+/* Where the id stands in the path as a word of its own; NULL. */
+static const char *id_find(const char *path, const char *id)
+{
+	size_t length = strlen(id);
+
+	for (const char *at = path; (at = strstr(at, id)); at++)
+		if ((at == path || !isalnum((unsigned char)at[-1])) && !isalnum((unsigned char)at[length]))
+			return at;
+	return NULL;
+}
+
+/* The path in the unified hierarchy if that is used, otherwise the first of the others that says
+ * more than "/", as the collector takes it. */
+static bool process_cgroup(pid_t pid, char ret_path[POLICY_PATH])
+{
+	char text[16384], *line, *rest = text;
+
+	ret_path[0] = '\0';
+	if (proc_read(pid, "cgroup", text, sizeof(text)) <= 0)
+		return false;
+	while ((line = strsep(&rest, "\n"))) {
+		char *path = strchr(line, ':');
+
+		path = path ? strchr(path + 1, ':') : NULL;
+		if (!path || !path[1] || !strcmp(path, ":/") || strlen(path + 1) >= POLICY_PATH)
+			continue;
+		if (!strncmp(line, "0::", 3) || !ret_path[0])
+			strcpy(ret_path, path + 1);
+	}
+	return ret_path[0] != '\0';
+}
+
+static bool path_is_within(const char *path, const char *group)
+{
+	size_t length = strlen(group);
+
+	return !strncmp(path, group, length) && (!path[length] || path[length] == '/');
+}
+
+/* The group that is the container's as a whole: runtimes may put its processes into one below. */
+static int cgroup_find(const struct cli *cli, struct oci_container *container)
+{
+	char *cgroup = container->cgroup, own[POLICY_PATH];
+	const char *id;
+
+	if (container->pid <= 0 || !process_cgroup(container->pid, cgroup) || strpbrk(cgroup, NOT_IN_A_PATH))
+		return cli_fail(cli, CLI_WRONG,
+				"%s: container %s: the control group of process %d has no usable path: "
+				"expected a container with a control group of its own",
+				cli->command->name, container->id, (int)container->pid);
+	id = id_find(cgroup, container->id);
+	if (id)
+		cgroup[(size_t)(id - cgroup) + strcspn(id, "/")] = '\0';
+	if (process_cgroup(getpid(), own) && path_is_within(own, cgroup))
+		return cli_fail(cli, CLI_WRONG,
+				"%s: container %s: it shares the control group %s with other programs: "
+				"expected a container with a control group of its own",
+				cli->command->name, container->id, cgroup);
+	return CLI_OK;
+}
+
+/* ---- match lines that a hook has added */
+
+#define LINE_BEGIN POLICY_FIRST " cgroup="
+
+/* The group of such a line; "" for every other line. */
+static void line_cgroup(const struct proto_match *match, char ret_cgroup[POLICY_PATH])
+{
+	size_t length;
+
+	ret_cgroup[0] = '\0';
+	if (strcmp(match->source, POLICY_COMMAND) || strncmp(match->text, LINE_BEGIN, strlen(LINE_BEGIN)))
+		return;
+	snprintf(ret_cgroup, POLICY_PATH, "%s", match->text + strlen(LINE_BEGIN));
+	length = strlen(ret_cgroup);
+	if (length > 2 && !strcmp(ret_cgroup + length - 2, "/*"))
+		ret_cgroup[length - 2] = '\0';
+	if (strpbrk(ret_cgroup, NOT_IN_A_PATH) || !strchr(ret_cgroup, '/'))
+		ret_cgroup[0] = '\0';
+}
+
+/* A container's group that does not exist any more. Of the unified hierarchy only: in the others,
+ * each controller has its own directory. */
+static bool container_is_gone(const char *cgroup)
+{
+	char path[sizeof(CGROUP_MOUNT) + POLICY_PATH], container[2 * NAME_SIZE], job[NAME_SIZE];
+	struct stat status;
+
+	policy_labels(cgroup, container, job);
+	if (!container[0] || strcmp(cgroup_mount(), CGROUP_MOUNT))
+		return false;
+	snprintf(path, sizeof(path), CGROUP_MOUNT "%s", cgroup);
+	return stat(path, &status) && errno == ENOENT;
+}
+
+static int line_drop(const struct cli *cli, const struct proto_match *match)
+{
+	char value[sizeof("unset ") + sizeof(match->text)];
+	struct proto_change change;
+	int result = change_tenant(cli, match->tenant, &change);
+
+	snprintf(value, sizeof(value), "unset %s", match->text);
+	if (!result)
+		result = change_line(cli, &change, "match", value);
+	return result ? result : change_ask(cli, MESSAGE_CHANGE_POLICY, &change);
+}
+
+/* Takes out the lines of this container, and those of containers whose hook `stop` was killed or
+ * found no collector. */
+static int lines_drop(const struct cli *cli, const char *id, uint32_t *ret_dropped)
+{
+	struct list matches = { .size = sizeof(struct proto_match) };
+	int result = matches_ask(cli, "", &matches);
+	char cgroup[POLICY_PATH];
+
+	*ret_dropped = 0;
+	for (size_t i = 0; !result && i < matches.count; i++) {
+		const struct proto_match *match = list_at(&matches, i);
+
+		line_cgroup(match, cgroup);
+		if (!cgroup[0] || (!id_find(strrchr(cgroup, '/'), id) && !container_is_gone(cgroup)))
+			continue;
+		result = line_drop(cli, match);
+		*ret_dropped += !result;
+	}
+	free(matches.row);
+	return result;
+}
+
+static int lines_add(const struct cli *cli, const struct oci_container *container)
+{
+	char value[sizeof(LINE_BEGIN) + POLICY_PATH + 2];
+	struct proto_change change;
+	int result = change_tenant(cli, container->tenant, &change);
+
+	for (unsigned below = 0; !result && below < 2; below++) {
+		snprintf(value, sizeof(value), LINE_BEGIN "%s%s", container->cgroup, below ? "/*" : "");
+		result = change_line(cli, &change, "match", value);
+	}
+	return result ? result : change_ask(cli, MESSAGE_CHANGE_POLICY, &change);
+}
+
+/* ---- start and stop */
+
+static int oci_answer(const struct cli *cli, const struct oci_container *container, uint32_t dropped)
+{
+	struct page page;
+
+	cli_page_begin(&page, cli);
+	page_json(&page, "container", form_json_text(container->id));
+	page_json(&page, "cgroup", form_json_text(container->cgroup));
+	page_json(&page, "tenant", form_json_text(container->tenant));
+	page_json(&page, "dropped", form_json_number(dropped));
+	return page_end(&page);
+}
+
+int command_oci_hook_start(const struct cli *cli)
+{
+	struct oci_container container;
+	int result = state_read(cli, &container);
+	uint32_t dropped = 0;
+
+	if (!result && container.tenant) {
+		result = cgroup_find(cli, &container);
+		if (!result)
+			result = lines_drop(cli, container.id, &dropped);
+		if (!result)
+			result = lines_add(cli, &container);
+	}
+	if (!result)
+		result = oci_answer(cli, &container, dropped);
+	oci_container_free(&container);
+	return result;
+}
+
+int command_oci_hook_stop(const struct cli *cli)
+{
+	struct oci_container container;
+	int result = state_read(cli, &container);
+	uint32_t dropped = 0;
+
+	if (!result)
+		result = lines_drop(cli, container.id, &dropped);
+	if (!result)
+		result = oci_answer(cli, &container, dropped);
+	oci_container_free(&container);
+	return result;
+}
