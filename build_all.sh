@@ -40,6 +40,8 @@ test_packages=(jq valgrind strace shellcheck cppcheck spin ibverbs-utils rdmacm-
 	chromium fonts-wqy-microhei locales groff musl-tools)
 # Batch jobs: the plugin is built where these headers are, and tried with a whole Slurm.
 test_packages+=(libslurm-dev slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge)
+# Containers.
+test_packages+=(podman crun runc)
 # What the documents are checked with.
 test_packages+=(mandoc hunspell hunspell-en-gb debootstrap)
 
