@@ -19,7 +19,11 @@ package_install() {
 		chgrp rdma_intercept /var/log/rdma_intercept
 	fi
 }
-package_remove() { :; }
+# What 'rdma_intercept cdi --write' wrote names the command and the library.
+package_remove() {
+	rm -f /etc/cdi/rdma_intercept.json /usr/share/containers/oci/hooks.d/rdma_intercept.json \
+		/etc/rdma_intercept/ld.so.preload
+}
 package_forget_run() {
 	rm -rf /run/rdma_intercept/state /run/rdma_intercept/collector.sock*
 	rm -f /tmp/rdma_collector.sock /tmp/rdma_collector.log*
