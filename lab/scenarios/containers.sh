@@ -231,7 +231,18 @@ check "of a scope" hook "$id" "${process[scoped]}" "${start[@]}"
 check "it binds all of it" said "\"cgroup\": *\"/machine.slice/libpod-$id.scope\""
 killed scoped
 rmdir "$groups/machine.slice/libpod-$id.scope/container" "$groups/machine.slice/libpod-$id.scope"
-check "the lines of a scope that is gone end with the next hook" hook other 0 "${stop[@]}"
+# several_hooks: as when many containers end at once
+several_hooks() {
+	local pids=() pid number
+	for number in 1 2 3 4 5 6; do
+		"${stop[@]}" <<<"{\"id\": \"other$number\", \"pid\": 0}" >"$scratch/rows" 2>&1 &
+		pids+=($!)
+	done
+	for pid in "${pids[@]}"; do
+		wait "$pid" || return 1
+	done
+}
+check "the lines of a scope that is gone end with the next hooks, six at once" several_hooks
 check "nothing is left" has_lines ml 0
 check "the group that the hook is in itself is not bound" not hook sleeper "${process[sleeper]}" "${inside[@]}" sleeper "${start[@]}"
 check "as it says" said 'shares the control group /sleeper'

@@ -7,6 +7,7 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,13 +86,19 @@ int command_oci_hook_env(const struct cli *cli)
 
 /* ---- the container that a runtime tells of */
 
+#define LINE_BEGIN POLICY_FIRST " cgroup="
+
+/* The collector keeps the text of a match line in so many bytes, and a cut one could not be named
+ * when it is to be taken out. */
+enum { CGROUP_MOST = POLICY_PATH - (int)sizeof(LINE_BEGIN "/*") };
+
 struct oci_container {
 	char *input;
 	json_t *state;
 	const char *id;
 	pid_t pid;
 	const char *tenant; /* NULL: the policy decides */
-	char cgroup[POLICY_PATH];
+	char cgroup[CGROUP_MOST + 1];
 };
 
 static void oci_container_free(struct oci_container *container)
@@ -149,7 +156,7 @@ static const char *id_find(const char *path, const char *id)
 
 /* The path in the unified hierarchy if that is used, otherwise the first of the others that says
  * more than "/", as the collector takes it. */
-static bool process_cgroup(pid_t pid, char ret_path[POLICY_PATH])
+static bool process_cgroup(pid_t pid, char ret_path[PATH_MAX])
 {
 	char text[16384], *line, *rest = text;
 
@@ -160,7 +167,7 @@ static bool process_cgroup(pid_t pid, char ret_path[POLICY_PATH])
 		char *path = strchr(line, ':');
 
 		path = path ? strchr(path + 1, ':') : NULL;
-		if (!path || !path[1] || !strcmp(path, ":/") || strlen(path + 1) >= POLICY_PATH)
+		if (!path || !path[1] || !strcmp(path, ":/") || strlen(path + 1) >= PATH_MAX)
 			continue;
 		if (!strncmp(line, "0::", 3) || !ret_path[0])
 			strcpy(ret_path, path + 1);
@@ -176,30 +183,37 @@ static bool path_is_within(const char *path, const char *group)
 }
 
 /* The group that is the container's as a whole: runtimes may put its processes into one below. */
-static int cgroup_find(const struct cli *cli, struct oci_container *container)
+static bool container_cgroup(const struct oci_container *container, char ret_path[PATH_MAX])
 {
-	char *cgroup = container->cgroup, own[POLICY_PATH];
 	const char *id;
 
-	if (container->pid <= 0 || !process_cgroup(container->pid, cgroup) || strpbrk(cgroup, NOT_IN_A_PATH))
+	if (container->pid <= 0 || !process_cgroup(container->pid, ret_path))
+		return false;
+	id = id_find(ret_path, container->id);
+	if (id)
+		ret_path[(size_t)(id - ret_path) + strcspn(id, "/")] = '\0';
+	return strlen(ret_path) <= CGROUP_MOST && !strpbrk(ret_path, NOT_IN_A_PATH);
+}
+
+static int cgroup_find(const struct cli *cli, struct oci_container *container)
+{
+	char path[PATH_MAX], own[PATH_MAX];
+
+	if (!container_cgroup(container, path))
 		return cli_fail(cli, CLI_WRONG,
 				"%s: container %s: the control group of process %d has no usable path: "
 				"expected a container with a control group of its own",
 				cli->command->name, container->id, (int)container->pid);
-	id = id_find(cgroup, container->id);
-	if (id)
-		cgroup[(size_t)(id - cgroup) + strcspn(id, "/")] = '\0';
-	if (process_cgroup(getpid(), own) && path_is_within(own, cgroup))
+	if (process_cgroup(getpid(), own) && path_is_within(own, path))
 		return cli_fail(cli, CLI_WRONG,
 				"%s: container %s: it shares the control group %s with other programs: "
 				"expected a container with a control group of its own",
-				cli->command->name, container->id, cgroup);
+				cli->command->name, container->id, path);
+	strcpy(container->cgroup, path);
 	return CLI_OK;
 }
 
 /* ---- match lines that a hook has added */
-
-#define LINE_BEGIN POLICY_FIRST " cgroup="
 
 /* The group of such a line; "" for every other line. */
 static void line_cgroup(const struct proto_match *match, char ret_cgroup[POLICY_PATH])
@@ -231,16 +245,24 @@ static bool container_is_gone(const char *cgroup)
 	return stat(path, &status) && errno == ENOENT;
 }
 
+/* Another hook may have taken the line out meanwhile, or somebody has removed the tenant. */
 static int line_drop(const struct cli *cli, const struct proto_match *match)
 {
-	char value[sizeof("unset ") + sizeof(match->text)];
+	char value[sizeof("unset ") + sizeof(match->text)], path[PROTO_PATH], problem[PROBLEM_SIZE];
 	struct proto_change change;
-	int result = change_tenant(cli, match->tenant, &change);
+	int result = collector_path(cli, path);
 
+	if (!result)
+		result = change_tenant(cli, match->tenant, &change);
 	snprintf(value, sizeof(value), "unset %s", match->text);
 	if (!result)
 		result = change_line(cli, &change, "match", value);
-	return result ? result : change_ask(cli, MESSAGE_CHANGE_POLICY, &change);
+	if (result)
+		return result;
+	result = proto_call(path, MESSAGE_CHANGE_POLICY, &change, NULL, NULL, PROTO_LOOKS_UP, 0, problem);
+	if (result == 0 || result == -EINVAL || result == -ENOENT)
+		return CLI_OK;
+	return collector_fail_change(cli, path, result, problem);
 }
 
 /* Takes out the lines of this container, and those of containers whose hook `stop` was killed or
