@@ -100,7 +100,7 @@ static bool division_is_needed(const struct division *division, const struct div
 	return sum > amount || division->free < 0;
 }
 
-/* A small change is left out, unless something is missing. */
+/* Small changes are left out. */
 static bool target_moves(const struct division_wish *wish, uint64_t guarantee)
 {
 	const struct fleet_record *record = &wish->host->record;
@@ -142,7 +142,8 @@ static void target_raise(struct division *division, const struct division_wish *
 static void targets_set(struct division *division, struct division_wish *wishes, size_t count,
 			uint64_t guarantee)
 {
-	for (size_t i = 0; i < count; i++)
+	/* Unless more is handed out than there is. */
+	for (size_t i = 0; i < count && division->free >= 0; i++)
 		if (!target_moves(&wishes[i], guarantee))
 			wishes[i].target = wishes[i].host->record.target;
 	for (size_t i = 0; i < count; i++)

@@ -110,6 +110,22 @@ static void smaller_quota(void)
 	CHECK(division.free == 0 && hosts[0].record.share + hosts[1].record.share == 10);
 }
 
+/* Small changes are left out, but not those that the quota needs. */
+static void slightly_smaller_quota(void)
+{
+	struct division division = { .quota = 100, .free = 100 };
+	struct division_host hosts[2] = { { .alive = true }, { .alive = true } };
+
+	rounds(&division, hosts, 2);
+	CHECK(hosts[0].record.target == 50);
+	division.quota = 98;
+	division.free -= 2;
+	hosts[0].confirmed = hosts[1].confirmed = false;
+	rounds(&division, hosts, 2);
+	CHECK(hosts[0].record.target + hosts[1].record.target == 98);
+	CHECK(division.free == 0 && hosts[0].record.share + hosts[1].record.share == 98);
+}
+
 /* What a host enforces: of the last record that it has read. */
 struct stand_in {
 	struct fleet_record seen;
@@ -217,6 +233,7 @@ static void driver(void)
 	RUN(confirmed_first);
 	RUN(cut_off);
 	RUN(smaller_quota);
+	RUN(slightly_smaller_quota);
 	RUN(many_rounds);
 	RUN(text_edited);
 }
