@@ -122,6 +122,8 @@ static int fleet_layer_read(struct collector *collector)
 			policy_fleet_free(&policy);
 	}
 	if (result == 0) {
+		if (fleet->problem[0] && !strcmp(collector->problem, fleet->problem))
+			collector->problem[0] = '\0';
 		fleet->problem[0] = '\0';
 		fleet_layer_adopt(collector, &policy);
 		return 0;
