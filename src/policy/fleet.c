@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "policy/keys.h"
 #include "policy/reader.h"
@@ -157,7 +158,7 @@ static int fleet_file_read(struct fleet_directory *directory, const char *name,
 	return result;
 }
 
-/* A lease of another boot, or one that cannot be read, has ended. */
+/* A lease of another boot, or one that is not in order, has ended. */
 static int fleet_lease_read(const struct fleet_directory *directory, uint64_t now_ns,
 			    uint64_t *ret_until_ns)
 {
@@ -178,7 +179,7 @@ static int fleet_lease_read(const struct fleet_directory *directory, uint64_t no
 			until_ns = 0;
 	}
 	free(text);
-	if (until_ns > now_ns)
+	if (until_ns > now_ns && until_ns - now_ns <= FLEET_LEASE_MOST_S * (uint64_t)CLOCK_SECOND_NS)
 		*ret_until_ns = until_ns;
 	return 0;
 }

@@ -14,10 +14,11 @@
 #define FLEET_KEPT "kept.conf"	   /* shares of quotas that the host has without a lease */
 #define FLEET_LEASED "leased.conf" /* shares that end with the lease */
 
-/* "BOOT_ID NANOSECONDS": until when leased.conf counts, by CLOCK_BOOTTIME of that boot. */
+/* "BOOT_ID NANOSECONDS": until when leased.conf counts, by CLOCK_BOOTTIME of that boot. A later end than
+ * any lease can have does not count. */
 #define FLEET_LEASE "lease"
 
-enum { FLEET_LEASE_TEXT = 80 };
+enum { FLEET_LEASE_TEXT = 80, FLEET_LEASE_MOST_S = 3600 };
 
 /* What the directory says. */
 struct policy_fleet {
