@@ -27,7 +27,7 @@ declare -A may=([base]="" [terms]="" [output]="" [proto]="terms" [ledger]="terms
 	[advice]="terms output proto view")
 declare -A sees=([collector/monitor]="\(reader/\(reader\|rows\)\|guard/guard_\(maps\|rows\)\)"
 	[collector/policy]="\(policy\|accounts\|fleet\)" [cli/ledger]="view" [cli/policy]="\(policy\|check\|keys\|conditions\|accounts\)"
-	[fleet/policy]="\(policy\|check\|fleet\)")
+	[fleet/policy]="\(policy\|check\|fleet\|keys\)")
 # Headers of the kernel's interface to users, and the one file that may include each of them: the
 # table of the kernel's objects and commands is made from them, and so is the question for its list.
 declare -A knows=([src/monitor/kernel/uverbs.h]="ib_user_ioctl_cmds ib_user_ioctl_verbs ib_user_verbs rdma_user_ioctl_cmds"

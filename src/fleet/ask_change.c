@@ -18,6 +18,7 @@
 #include "output/form.h"
 #include "output/memory.h"
 #include "output/page.h"
+#include "policy/keys.h"
 #include "policy/policy.h"
 
 enum { TRIES_MOST = 100 };
@@ -271,13 +272,6 @@ static int quota_wish_read(struct ask *ask, const char *text, struct quota_wish 
 	return 0;
 }
 
-static bool tenant_name_is_valid(const char *name)
-{
-	return *name && strlen(name) < NAME_SIZE &&
-	       !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				  "0123456789_.-")];
-}
-
 int ask_quota(struct ask *ask)
 {
 	struct quota_wish wish[KIND_COUNT] = { { .kind = 0 } };
@@ -288,7 +282,7 @@ int ask_quota(struct ask *ask)
 		return ask->count ? ask_fail(ask, ASK_USAGE,
 					     "quota: missing argument: expected TENANT KIND=AMOUNT") :
 				    ask_tenants(ask);
-	if (!tenant_name_is_valid(ask->operand[0]))
+	if (!policy_name_is_valid(ask->operand[0]))
 		return ask_fail(ask, ASK_USAGE,
 				"quota: invalid name of a tenant '%.64s': expected 1 to 63 of the "
 				"characters A-Z a-z 0-9 _ . -",
@@ -340,43 +334,51 @@ static int record_forget(struct ask *ask, const struct etcd_pair *pair, const ch
 	return etcd_change_commit(ask->etcd, &change, NULL, problem);
 }
 
-int ask_forget(struct ask *ask)
+/* All of its shares, and then its report. 1: something has changed meanwhile. */
+static int host_forget(struct ask *ask, uint64_t *ret_revision, char problem[PROBLEM_SIZE])
 {
-	char key[ETCD_KEY], under[ETCD_KEY], problem[PROBLEM_SIZE];
+	char key[ETCD_KEY], under[ETCD_KEY];
 	struct etcd_change change;
 	struct etcd_pairs pairs;
-	uint64_t revision = 0;
 	int result;
 
-	if (!ask->count)
-		return ask_fail(ask, ASK_USAGE, "forget: missing argument: expected HOST");
-	if (!tenant_name_is_valid(ask->operand[0]))
-		return ask_fail(ask, ASK_USAGE, "forget: invalid name of a host '%.64s'",
-				ask->operand[0]);
 	snprintf(under, sizeof(under), "share/%.255s/", ask->operand[0]);
 	fleet_key_print(ask->settings, key, "%s", under);
 	result = etcd_read(ask->etcd, key, false, &pairs, problem);
+	if (result < 0)
+		return result;
 	for (size_t i = 0; i < pairs.count && result == 0; i++)
-		for (unsigned tries = 0; tries < TRIES_MOST; tries++) {
-			result = record_forget(ask, &pairs.pair[i],
-					       fleet_key_rest(ask->settings, pairs.pair[i].key, under),
-					       problem);
-			if (result != 1)
-				break;
-		}
-	if (result == 0)
-		etcd_pairs_free(&pairs);
-	if (result == 0) {
-		etcd_change_begin(&change);
-		fleet_key_print(ask->settings, key, "alive/%s", ask->operand[0]);
-		etcd_change_if(&change, key, 0);
-		fleet_key_print(ask->settings, key, "report/%s", ask->operand[0]);
-		etcd_change_delete(&change, key);
-		result = etcd_change_commit(ask->etcd, &change, &revision, problem);
-	}
+		result = record_forget(ask, &pairs.pair[i],
+				       fleet_key_rest(ask->settings, pairs.pair[i].key, under),
+				       problem);
+	etcd_pairs_free(&pairs);
+	if (result)
+		return result;
+	etcd_change_begin(&change);
+	fleet_key_print(ask->settings, key, "alive/%s", ask->operand[0]);
+	etcd_change_if(&change, key, 0);
+	fleet_key_print(ask->settings, key, "report/%s", ask->operand[0]);
+	etcd_change_delete(&change, key);
+	return etcd_change_commit(ask->etcd, &change, ret_revision, problem);
+}
+
+int ask_forget(struct ask *ask)
+{
+	char key[ETCD_KEY], problem[PROBLEM_SIZE];
+	uint64_t revision = 0;
+	int result = 1;
+
+	if (!ask->count)
+		return ask_fail(ask, ASK_USAGE, "forget: missing argument: expected HOST");
+	if (!fleet_host_is_valid(ask->operand[0], strlen(ask->operand[0])))
+		return ask_fail(ask, ASK_USAGE, "forget: invalid name of a host '%.64s'",
+				ask->operand[0]);
+	for (unsigned i = 0; i < TRIES_MOST && result == 1; i++)
+		result = host_forget(ask, &revision, problem);
 	if (result == 1)
 		return ask_fail(ask, ASK_WRONG,
 				"host %s has a lease: stop its rdma_fleet, and wait until the lease has ended",
 				ask->operand[0]);
+	fleet_key_print(ask->settings, key, "report/%s", ask->operand[0]);
 	return result < 0 ? ask_fail_etcd(ask, result, problem) : change_page_end(ask, key, revision);
 }

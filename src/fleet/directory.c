@@ -2,6 +2,7 @@
 /* Files for the collector; see directory.h. */
 #include "fleet/directory.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 
 #define RECEIVED "received.conf"
 #define DEVICES_OF_HOST "/sys/class/infiniband"
+#define BOOT_UNKNOWN "the kernel does not tell the boot's id: %s"
 
 enum { DIRECTORY_PATH = POLICY_PATH };
 
@@ -28,6 +30,37 @@ static int fleet_path_print(const char *directory, const char *name, char ret_pa
 	return problem_set(-ENAMETOOLONG, problem, "%.300s: name too long", directory);
 }
 
+/* "kept.conf.a1B2c3", as file_replace() calls a file before it is complete. */
+static bool name_is_unfinished(const char *name)
+{
+	static const char *const names[] = { FLEET_POLICY, FLEET_KEPT, FLEET_LEASED, FLEET_LEASE,
+					     RECEIVED };
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t length = strlen(names[i]);
+
+		if (!strncmp(name, names[i], length) && name[length] == '.' &&
+		    strlen(name + length + 1) == 6)
+			return true;
+	}
+	return !strcmp(name, RECEIVED);
+}
+
+static void unfinished_remove(int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	DIR *files = copy < 0 ? NULL : fdopendir(copy);
+	const struct dirent *file;
+
+	if (!files && copy >= 0)
+		close(copy);
+	while (files && (file = readdir(files)))
+		if (name_is_unfinished(file->d_name))
+			unlinkat(fd, file->d_name, 0);
+	if (files)
+		closedir(files);
+}
+
 int fleet_directory_take(const char *directory, char problem[PROBLEM_SIZE])
 {
 	int result = file_make_directories(directory, 0755, 0755, false), fd;
@@ -37,8 +70,10 @@ int fleet_directory_take(const char *directory, char problem[PROBLEM_SIZE])
 				   strerror(-result));
 	/* Until the process ends: two would divide one host's files. */
 	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
+	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB)) {
+		unfinished_remove(fd);
 		return 0;
+	}
 	result = -errno;
 	if (fd >= 0)
 		close(fd);
@@ -47,19 +82,37 @@ int fleet_directory_take(const char *directory, char problem[PROBLEM_SIZE])
 		       problem_set(result, problem, "%.300s: %s", directory, strerror(-result));
 }
 
+int fleet_identity_print(const char *directory, char ret_id[FLEET_IDENTITY],
+			 char problem[PROBLEM_SIZE])
+{
+	char boot[FLEET_LEASE_TEXT];
+	struct stat status;
+	int result = policy_fleet_lease_print(0, boot);
+
+	if (result < 0)
+		return problem_set(result, problem, BOOT_UNKNOWN, strerror(-result));
+	if (stat(directory, &status))
+		return problem_set(-errno, problem, "%.300s: %s", directory, strerror(errno));
+	snprintf(ret_id, FLEET_IDENTITY, "{\"boot\":\"%.*s\",\"directory\":\"%llx:%llx\"}",
+		 (int)strcspn(boot, " "), boot, (unsigned long long)status.st_dev,
+		 (unsigned long long)status.st_ino);
+	return 0;
+}
+
 struct file_text {
 	const char *text;
 	size_t length;
+	bool lasts; /* it must be there after a crash of the host, too */
 };
 
 static int file_text_print(FILE *file, const void *closure)
 {
 	const struct file_text *text = closure;
 
-	return fwrite(text->text, 1, text->length, file) == text->length &&
-			       !fchmod(fileno(file), 0644) ?
-		       0 :
-		       -EIO;
+	if (fwrite(text->text, 1, text->length, file) != text->length || fflush(file) ||
+	    fchmod(fileno(file), 0644) || (text->lasts && fsync(fileno(file))))
+		return errno ? -errno : -EIO;
+	return 0;
 }
 
 static int file_put(const char *directory, const char *name, const struct file_text *text,
@@ -95,7 +148,8 @@ int fleet_file_write(const char *directory, const char *name, const char *text,
 
 	free(before);
 	return same ? 0 :
-		      file_put(directory, name, &(struct file_text){ text, strlen(text) }, problem);
+		      file_put(directory, name, &(struct file_text){ text, strlen(text), true },
+			       problem);
 }
 
 int fleet_lease_write(const char *directory, uint64_t until_ns, char problem[PROBLEM_SIZE])
@@ -104,9 +158,10 @@ int fleet_lease_write(const char *directory, uint64_t until_ns, char problem[PRO
 	int result = policy_fleet_lease_print(until_ns, text);
 
 	if (result < 0)
-		return problem_set(result, problem, "the kernel does not tell the boot's id: %s",
-				   strerror(-result));
-	return file_put(directory, FLEET_LEASE, &(struct file_text){ text, strlen(text) }, problem);
+		return problem_set(result, problem, BOOT_UNKNOWN, strerror(-result));
+	/* After a crash it counts no more. */
+	return file_put(directory, FLEET_LEASE, &(struct file_text){ text, strlen(text), false },
+			problem);
 }
 
 static int report_verdict(const struct policy *policy, const char *path, char problem[PROBLEM_SIZE])
@@ -155,7 +210,8 @@ static int received_write(const char *directory, const char *text, size_t length
 				   "the last line has no newline at its end: the policy may be cut");
 	result = fleet_path_print(directory, RECEIVED, ret_path, problem);
 	if (result == 0)
-		result = file_put(directory, RECEIVED, &(struct file_text){ text, length }, problem);
+		result = file_put(directory, RECEIVED, &(struct file_text){ text, length, true },
+				  problem);
 	return result;
 }
 

@@ -8,8 +8,14 @@
 
 #include "base/problem.h"
 
-/* Makes the directory if need be, and makes sure that no other rdma_fleet uses it. -errno. */
+/* Makes the directory if need be, makes sure that no other rdma_fleet uses it, and removes what a
+ * killed one has left half written. -errno. */
 int fleet_directory_take(const char *directory, char problem[PROBLEM_SIZE]);
+
+/* A text that no other directory has, nor this one in another boot. */
+enum { FLEET_IDENTITY = 128 };
+int fleet_identity_print(const char *directory, char ret_id[FLEET_IDENTITY],
+			 char problem[PROBLEM_SIZE]);
 
 /* Replaces a file unless it says the same. */
 int fleet_file_write(const char *directory, const char *name, const char *text,

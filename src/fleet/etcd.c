@@ -272,7 +272,7 @@ int etcd_call(struct etcd *etcd, const char *path, json_t *body, json_t **ret_an
 			break;
 		}
 		/* A stream from a server that does not answer may be silent for ever. */
-		if (etcd->watch && etcd->watched == endpoint)
+		if (result != -EFBIG && etcd->watch && etcd->watched == endpoint)
 			etcd->watch_ended = true;
 	}
 	free(text);

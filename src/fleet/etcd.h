@@ -23,6 +23,8 @@ enum {
 	ETCD_CONNECT_MS = 1000,
 	ETCD_CALL_MS = 3000,
 	ETCD_PAGE = 500, /* keys of one answer */
+	ETCD_KEYS_MOST = 200000, /* that one reading takes, */
+	ETCD_BYTES_MOST = 64 << 20, /* and bytes of their values */
 	ETCD_OPERATIONS = 100, /* of one transaction: etcd allows 128 */
 };
 
@@ -55,9 +57,13 @@ struct etcd_pairs {
 	uint64_t revision; /* of which all of them are */
 };
 
-/* All keys that begin with PREFIX; with `whole`, only the key of that name. */
+/* All keys that begin with PREFIX; with `whole`, only the key of that name. Keys that are too long for
+ * us are left out. -E2BIG: there are too many. */
 int etcd_read(struct etcd *etcd, const char *prefix, bool whole, struct etcd_pairs *ret_pairs,
 	      char problem[PROBLEM_SIZE]);
+/* As they were in a revision; 0: the present one. */
+int etcd_read_at(struct etcd *etcd, const char *prefix, bool whole, uint64_t revision,
+		 struct etcd_pairs *ret_pairs, char problem[PROBLEM_SIZE]);
 void etcd_pairs_free(struct etcd_pairs *pairs);
 const struct etcd_pair *etcd_pair_find(const struct etcd_pairs *pairs, const char *key);
 

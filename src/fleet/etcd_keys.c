@@ -41,22 +41,27 @@ static void number_set(json_t *object, const char *name, uint64_t number)
 	json_object_set_new(object, name, memory_need(json_string(text)));
 }
 
-bool etcd_pair_read(const json_t *kv, struct etcd_pair *ret_pair)
+int etcd_pair_read(const json_t *kv, struct etcd_pair *ret_pair)
 {
 	const char *key = json_string_value(json_object_get(kv, "key"));
 	const char *value = json_string_value(json_object_get(kv, "value"));
+	struct etcd_pair pair = { .modified = etcd_number(kv, "mod_revision") };
 	size_t length = 0;
 	char *text = key ? base64_decode(key, &length) : NULL;
 
-	if (!text || length >= ETCD_KEY || strlen(text) != length) {
+	if (!text)
+		return -EPROTO;
+	if (length >= ETCD_KEY || strlen(text) != length) {
 		free(text);
-		return false;
+		return 1;
 	}
-	snprintf(ret_pair->key, sizeof(ret_pair->key), "%s", text);
+	snprintf(pair.key, sizeof(pair.key), "%s", text);
 	free(text);
-	ret_pair->value = base64_decode(value ? value : "", &ret_pair->length);
-	ret_pair->modified = etcd_number(kv, "mod_revision");
-	return ret_pair->value != NULL;
+	pair.value = base64_decode(value ? value : "", &pair.length);
+	if (!pair.value)
+		return -EPROTO;
+	*ret_pair = pair;
+	return 0;
 }
 
 void etcd_pairs_free(struct etcd_pairs *pairs)
@@ -85,57 +90,117 @@ const struct etcd_pair *etcd_pair_find(const struct etcd_pairs *pairs, const cha
 	return NULL;
 }
 
-/* The next page. 1 if there are more; -errno. */
-static int page_read(struct etcd *etcd, const char *prefix, bool whole, struct etcd_pairs *pairs,
-		     char problem[PROBLEM_SIZE])
-{
-	json_t *body = memory_need(json_object()), *answer, *kvs, *kv;
-	size_t index;
-	int result;
+/* Where a reading is. */
+struct pages {
+	struct etcd *etcd;
+	const char *prefix;
+	bool whole;
+	unsigned limit;	 /* keys of the next page */
+	size_t bytes;	 /* of values so far */
+	char *next;	 /* the last key that came, as base64; NULL: none */
+	struct etcd_pairs pairs;
+};
 
-	if (pairs->count) /* behind the last one: its NUL counts */
-		key_set(body, "key", pairs->pair[pairs->count - 1].key,
-			strlen(pairs->pair[pairs->count - 1].key) + 1);
-	else
-		etcd_key_set(body, "key", prefix);
-	if (!whole)
-		etcd_range_end_set(body, prefix);
-	number_set(body, "limit", ETCD_PAGE);
-	if (pairs->revision)
-		number_set(body, "revision", pairs->revision);
-	result = etcd_call(etcd, "/v3/kv/range", body, &answer, problem);
-	if (result < 0)
-		return result;
-	if (!pairs->revision)
-		pairs->revision = etcd_number(json_object_get(answer, "header"), "revision");
-	kvs = json_object_get(answer, "kvs");
-	result = json_is_true(json_object_get(answer, "more")) && json_array_size(kvs);
+static json_t *page_request(const struct pages *pages)
+{
+	json_t *body = memory_need(json_object());
+	size_t length;
+	char *key;
+
+	if (pages->next) {
+		/* Behind the last one: its NUL counts. */
+		key = memory_need(base64_decode(pages->next, &length));
+		key_set(body, "key", key, length + 1);
+		free(key);
+	} else {
+		etcd_key_set(body, "key", pages->prefix);
+	}
+	if (!pages->whole)
+		etcd_range_end_set(body, pages->prefix);
+	number_set(body, "limit", pages->limit);
+	if (pages->pairs.revision)
+		number_set(body, "revision", pages->pairs.revision);
+	return body;
+}
+
+static int page_take(struct pages *pages, const json_t *kvs, char problem[PROBLEM_SIZE])
+{
+	struct etcd_pairs *pairs = &pages->pairs;
+	const json_t *kv;
+	size_t index;
+
+	if (pairs->count + json_array_size(kvs) > ETCD_KEYS_MOST)
+		return problem_set(-E2BIG, problem, "%.200s: too many keys: expected at most %d",
+				   pages->prefix, ETCD_KEYS_MOST);
 	pairs->pair = memory_need(realloc(pairs->pair, (pairs->count + json_array_size(kvs) + 1) *
 							       sizeof(*pairs->pair)));
-	json_array_foreach(kvs, index, kv)
-		if (etcd_pair_read(kv, &pairs->pair[pairs->count]))
-			pairs->count++;
-		else
-			result = problem_set(-EPROTO, problem, "the server sent an invalid key");
-	if (result >= 0 && !pairs->revision)
+	json_array_foreach((json_t *)kvs, index, kv) {
+		const char *key = json_string_value(json_object_get(kv, "key"));
+		int result = etcd_pair_read(kv, &pairs->pair[pairs->count]);
+
+		if (result < 0 || !key)
+			return problem_set(-EPROTO, problem, "the server sent an invalid key");
+		free(pages->next);
+		pages->next = memory_need(strdup(key));
+		if (result == 1)
+			continue;
+		pages->bytes += pairs->pair[pairs->count++].length;
+		if (pages->bytes > ETCD_BYTES_MOST)
+			return problem_set(-E2BIG, problem,
+					   "%.200s: values too large: expected at most %d bytes together",
+					   pages->prefix, ETCD_BYTES_MOST);
+	}
+	return 0;
+}
+
+/* The next page. 1 if there are more; -errno. */
+static int page_read(struct pages *pages, char problem[PROBLEM_SIZE])
+{
+	json_t *answer;
+	const json_t *kvs;
+	int result = etcd_call(pages->etcd, "/v3/kv/range", page_request(pages), &answer, problem);
+
+	/* Values may be so large that a page of them is more than one answer may have. */
+	if (result == -EFBIG && pages->limit > 1) {
+		pages->limit /= 8;
+		pages->limit += !pages->limit;
+		return 1;
+	}
+	if (result < 0)
+		return result;
+	if (!pages->pairs.revision)
+		pages->pairs.revision = etcd_number(json_object_get(answer, "header"), "revision");
+	kvs = json_object_get(answer, "kvs");
+	result = page_take(pages, kvs, problem);
+	if (result == 0 && !pages->pairs.revision)
 		result = problem_set(-EPROTO, problem, "the server sent no revision");
+	if (result == 0)
+		result = json_is_true(json_object_get(answer, "more")) && json_array_size(kvs);
 	json_decref(answer);
+	return result;
+}
+
+int etcd_read_at(struct etcd *etcd, const char *prefix, bool whole, uint64_t revision,
+		 struct etcd_pairs *ret_pairs, char problem[PROBLEM_SIZE])
+{
+	struct pages pages = { .etcd = etcd, .prefix = prefix, .whole = whole, .limit = ETCD_PAGE };
+	int result;
+
+	pages.pairs.revision = revision;
+	while ((result = page_read(&pages, problem)) == 1)
+		;
+	free(pages.next);
+	if (result < 0)
+		etcd_pairs_free(&pages.pairs);
+	else
+		*ret_pairs = pages.pairs;
 	return result;
 }
 
 int etcd_read(struct etcd *etcd, const char *prefix, bool whole, struct etcd_pairs *ret_pairs,
 	      char problem[PROBLEM_SIZE])
 {
-	struct etcd_pairs pairs = { .pair = NULL };
-	int result;
-
-	while ((result = page_read(etcd, prefix, whole, &pairs, problem)) == 1)
-		;
-	if (result < 0)
-		etcd_pairs_free(&pairs);
-	else
-		*ret_pairs = pairs;
-	return result;
+	return etcd_read_at(etcd, prefix, whole, 0, ret_pairs, problem);
 }
 
 /* ---- transactions */

@@ -44,7 +44,8 @@ void etcd_step(struct etcd *etcd);
 void etcd_key_set(json_t *object, const char *name, const char *key);
 /* The end of the keys that begin with a prefix. */
 void etcd_range_end_set(json_t *object, const char *prefix);
-/* One pair of an answer; false if it is not in order. The value is new memory. */
-bool etcd_pair_read(const json_t *kv, struct etcd_pair *ret_pair);
+/* One pair of an answer, whose value is new memory. 1: a key that no key of ours can be, by its length
+ * or a NUL; -EPROTO. */
+int etcd_pair_read(const json_t *kv, struct etcd_pair *ret_pair);
 
 #endif

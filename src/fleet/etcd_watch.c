@@ -73,9 +73,12 @@ static int event_take(const json_t *event, etcd_watch_function *each, void *clos
 {
 	const char *type = json_string_value(json_object_get(event, "type"));
 	struct etcd_pair pair;
+	int result = etcd_pair_read(json_object_get(event, "kv"), &pair);
 
-	if (!etcd_pair_read(json_object_get(event, "kv"), &pair))
+	if (result < 0)
 		return problem_set(-EPROTO, problem, "the server sent an invalid change");
+	if (result == 1)
+		return 0;
 	each(closure, &pair, type && !strcmp(type, "DELETE"));
 	free(pair.value);
 	return 0;

@@ -17,7 +17,6 @@ enum {
 	BACKOFF_LEAST_MS = 100,
 	BACKOFF_MOST_MS = 10000,
 	LOOK_MS = 500,
-	DIVIDE_MS = 2000,
 	READ_S = 60, /* all keys are read again, whatever the stream said */
 	STEP_MS = 200,
 };
@@ -57,7 +56,7 @@ static void policy_take(struct host *host, const struct etcd_pair *pair)
 	char problem[PROBLEM_SIZE] = "";
 	int result;
 
-	if (pair->modified == host->policy_revision)
+	if (pair->modified == host->policy_revision && !host->policy_is_unwritten)
 		return;
 	host->policy_revision = pair->modified;
 	result = fleet_policy_write(host->settings->directory, pair->value, pair->length, problem);
@@ -70,8 +69,17 @@ static void policy_take(struct host *host, const struct etcd_pair *pair)
 			  "policy of revision %llu: %s; the last good one stays",
 			  (unsigned long long)pair->modified, problem);
 	}
+	host->policy_is_unwritten = result < 0 && result != -EINVAL;
 	memcpy(host->policy_problem, problem, sizeof(problem));
-	host->report_at_ns = 0;
+}
+
+/* Hosts look at the fleet's divider only when it changes, and then not all at once. */
+static void divider_take(struct host *host, const char *name)
+{
+	if (host->has_divider && !name)
+		host->divide_at_ns = clock_now_ns() + with_jitter(divider_rest_ns(0));
+	host->has_divider = name;
+	host->is_divider = name && !strcmp(name, host->settings->host);
 }
 
 static void host_pair_take(void *closure, const struct etcd_pair *pair, bool deleted)
@@ -80,12 +88,14 @@ static void host_pair_take(void *closure, const struct etcd_pair *pair, bool del
 	const char *name, *text = deleted ? NULL : pair->value;
 	char under[ETCD_KEY];
 
-	host->is_told |= !deleted;
+	host->is_told |= !deleted && fleet_key_rest(host->settings, pair->key, "all/");
 	snprintf(under, sizeof(under), "share/%.255s/", host->settings->host);
 	if ((name = fleet_key_rest(host->settings, pair->key, under)))
 		host_record_take(host, name, text, pair->modified);
 	else if ((name = fleet_key_rest(host->settings, pair->key, "all/quota/")))
 		host_quota_take(host, name, text);
+	else if ((name = fleet_key_rest(host->settings, pair->key, "divider")) && !*name)
+		divider_take(host, text);
 	else if ((name = fleet_key_rest(host->settings, pair->key, "all/policy")) && !*name) {
 		if (!deleted)
 			policy_take(host, pair);
@@ -98,33 +108,36 @@ static void host_pair_take(void *closure, const struct etcd_pair *pair, bool del
 /* Reads everything that concerns this host, and follows it from there. */
 static int host_read(struct host *host, char problem[PROBLEM_SIZE])
 {
-	char all[ETCD_KEY], own[ETCD_KEY];
-	const char *const prefixes[] = { all, own };
-	struct etcd_pairs pairs[2] = { { .pair = NULL }, { .pair = NULL } };
-	int result;
+	enum { PARTS = 3 };
+	char all[ETCD_KEY], own[ETCD_KEY], divider[ETCD_KEY];
+	const char *const prefixes[PARTS] = { all, own, divider };
+	struct etcd_pairs pairs[PARTS] = { { .pair = NULL } };
+	int result = 0;
 
 	fleet_key_print(host->settings, all, "all/");
 	fleet_key_print(host->settings, own, "share/%s/", host->settings->host);
-	result = etcd_read(host->etcd, all, false, &pairs[0], problem);
-	if (result == 0)
-		result = etcd_read(host->etcd, own, false, &pairs[1], problem);
+	fleet_key_print(host->settings, divider, "divider");
+	for (unsigned i = 0; i < PARTS && result == 0; i++)
+		result = etcd_read_at(host->etcd, prefixes[i], false, pairs[0].revision, &pairs[i],
+				      problem);
 	if (result == 0) {
 		host->is_told = pairs[0].count > 0;
 		if (host->is_told)
 			host_shares_doubt(host);
 		else
 			host_say(host, "etcd has nothing under the prefix: what was last told stays");
-		for (unsigned i = 0; i < 2; i++)
+		if (!pairs[2].count)
+			divider_take(host, NULL);
+		for (unsigned i = 0; i < PARTS; i++)
 			for (size_t j = 0; j < pairs[i].count; j++)
 				host_pair_take(host, &pairs[i].pair[j], false);
 		if (host->is_told)
 			host_shares_sweep(host);
-		/* What changes between the two readings comes twice: records know their revisions. */
-		etcd_watch(host->etcd, prefixes, 2, pairs[0].revision + 1);
+		etcd_watch(host->etcd, prefixes, PARTS, pairs[0].revision + 1);
 		host->read_at_ns = clock_now_ns() + with_jitter(READ_S * 1000) * MS_NS;
 	}
-	etcd_pairs_free(&pairs[0]);
-	etcd_pairs_free(&pairs[1]);
+	for (unsigned i = 0; i < PARTS; i++)
+		etcd_pairs_free(&pairs[i]);
 	return result;
 }
 
@@ -134,7 +147,7 @@ static int host_read(struct host *host, char problem[PROBLEM_SIZE])
  * and the collector be late. */
 static uint64_t lease_until(uint64_t asked_ns, uint64_t seconds)
 {
-	uint64_t lasts_ns = seconds * CLOCK_SECOND_NS;
+	uint64_t lasts_ns = (seconds < LEASE_MOST_S ? seconds : LEASE_MOST_S) * CLOCK_SECOND_NS;
 
 	return asked_ns + lasts_ns - lasts_ns / LEASE_MARGIN_PART - CLOCK_SECOND_NS / 2;
 }
@@ -143,7 +156,9 @@ static void lease_is_kept(struct host *host, uint64_t asked_ns, uint64_t seconds
 {
 	host->until_ns = lease_until(asked_ns, seconds);
 	host->lease_s = seconds;
-	host->keep_at_ns = clock_now_ns() + with_jitter(seconds * 1000 / 3) * MS_NS;
+	host->keep_at_ns = clock_now_ns() +
+			   with_jitter((seconds < LEASE_MOST_S ? seconds : LEASE_MOST_S) * 1000 / 3) *
+				   MS_NS;
 }
 
 static void lease_is_lost(struct host *host)
@@ -152,20 +167,55 @@ static void lease_is_lost(struct host *host)
 	etcd_watch_end(host->etcd);
 }
 
-/* A new session: the lease, the sign of life under it, and only then what this host may use. */
-static int host_join(struct host *host, char problem[PROBLEM_SIZE])
+/*
+ * The sign of life. Two hosts of one name would both use the one share that the name has, so a name
+ * is taken over only from an earlier session of the same directory in the same boot. Any other has to
+ * wait until the lease has ended.
+ */
+static int host_sign(struct host *host, uint64_t lease, char problem[PROBLEM_SIZE])
 {
-	uint64_t asked_ns = clock_boot_ns(), lease, seconds;
+	char key[ETCD_KEY], id[FLEET_IDENTITY];
 	struct etcd_change change;
-	char key[ETCD_KEY];
-	int result = etcd_lease_grant(host->etcd, host->settings->lease_s, &lease, &seconds, problem);
+	struct etcd_pairs before;
+	uint64_t modified;
+	bool is_other;
+	int result = fleet_identity_print(host->settings->directory, id, problem);
 
 	if (result < 0)
 		return result;
 	fleet_key_print(host->settings, key, "alive/%s", host->settings->host);
-	etcd_change_begin(&change);
-	etcd_change_put(&change, key, "{}", lease);
-	result = etcd_change_commit(host->etcd, &change, NULL, problem);
+	result = etcd_read(host->etcd, key, true, &before, problem);
+	if (result < 0)
+		return result;
+	modified = before.count ? before.pair[0].modified : 0;
+	is_other = before.count && strcmp(before.pair[0].value, id);
+	etcd_pairs_free(&before);
+	if (!is_other) {
+		etcd_change_begin(&change);
+		etcd_change_if(&change, key, modified);
+		etcd_change_put(&change, key, id, lease);
+		result = etcd_change_commit(host->etcd, &change, NULL, problem);
+		is_other = result == 1;
+	}
+	return is_other ? problem_set(-EEXIST, problem,
+				      "host %s: another rdma_fleet has this name in the fleet, or a lease "
+				      "from before the boot has not ended: expected a name of its own "
+				      "for each host",
+				      host->settings->host) :
+			  result;
+}
+
+/* A new session: the lease, the sign of life under it, and only then what this host may use. */
+static int host_join(struct host *host, char problem[PROBLEM_SIZE])
+{
+	uint64_t asked_ns = clock_boot_ns(), lease, seconds;
+	int result = etcd_lease_grant(host->etcd, host->settings->lease_s, &lease, &seconds, problem);
+
+	if (result < 0)
+		return result;
+	result = host_sign(host, lease, problem);
+	if (result < 0)
+		etcd_lease_revoke(host->etcd, lease);
 	if (result == 0)
 		result = host_read(host, problem);
 	if (result < 0)
@@ -173,7 +223,8 @@ static int host_join(struct host *host, char problem[PROBLEM_SIZE])
 	host->lease = lease;
 	host->failures = 0;
 	host->has_changed = true;
-	host->report_at_ns = 0;
+	json_decref(host->reported);
+	host->reported = NULL;
 	lease_is_kept(host, asked_ns, seconds);
 	log_write(host->log, LOG_INFO, "in the fleet as %s, with a lease of %llu seconds",
 		  host->settings->host, (unsigned long long)seconds);
@@ -210,6 +261,9 @@ static void host_follow(struct host *host)
 	uint64_t now_ns = clock_now_ns();
 	int result = etcd_watch_take(host->etcd, host_pair_take, host, problem);
 
+	/* What could not be written, as on a full disk, is read and tried again. */
+	if (host->policy_is_unwritten && host->read_at_ns > now_ns + 2 * CLOCK_SECOND_NS)
+		host->read_at_ns = now_ns + with_jitter(2000) * MS_NS;
 	if ((result < 0 || now_ns >= host->read_at_ns) && now_ns >= host->try_at_ns) {
 		if (result < 0)
 			log_write(host->log, LOG_INFO, "%s; everything is read again", problem);
@@ -226,6 +280,26 @@ static void host_follow(struct host *host)
 	}
 }
 
+static void host_keep_if_due(void *closure)
+{
+	struct host *host = closure;
+
+	if (host->lease && clock_now_ns() >= host->keep_at_ns)
+		host_keep(host);
+}
+
+static void host_divide(struct host *host)
+{
+	const struct divider_pause pause = { host_keep_if_due, host };
+	uint64_t began_ns = clock_now_ns(), now_ns;
+	char problem[PROBLEM_SIZE];
+
+	if (divider_round(host->etcd, host->settings, host->log, host->lease, &pause, problem) < 0)
+		host_say(host, problem);
+	now_ns = clock_now_ns();
+	host->divide_at_ns = now_ns + with_jitter(divider_rest_ns(now_ns - began_ns));
+}
+
 static void host_tell(struct host *host)
 {
 	char problem[PROBLEM_SIZE];
@@ -237,11 +311,8 @@ static void host_tell(struct host *host)
 		if (host_report(host, problem) < 0)
 			host_say(host, problem);
 	}
-	if (now_ns >= host->divide_at_ns) {
-		if (divider_round(host->etcd, host->settings, host->log, host->lease, problem) < 0)
-			host_say(host, problem);
-		host->divide_at_ns = clock_now_ns() + with_jitter(DIVIDE_MS) * MS_NS;
-	}
+	if (now_ns >= host->divide_at_ns && (host->is_divider || !host->has_divider))
+		host_divide(host);
 }
 
 int host_step(struct host *host)

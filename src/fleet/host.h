@@ -38,18 +38,21 @@ struct host {
 	uint64_t until_ns;    /* CLOCK_BOOTTIME: the shares end, before the lease does */
 	uint64_t lease_s;     /* as etcd granted it */
 	uint64_t keep_at_ns;  /* the times of what comes next, CLOCK_MONOTONIC */
-	uint64_t try_at_ns, look_at_ns, divide_at_ns, report_at_ns, read_at_ns;
+	uint64_t try_at_ns, look_at_ns, divide_at_ns, read_at_ns;
 	unsigned failures; /* in a row, for the back-off */
 
 	bool is_told;		/* there is something under PREFIX/all/ */
+	bool has_divider, is_divider; /* the fleet, and this host, by what was read last */
 	uint64_t policy_revision;  /* of the last one that came, */
+	bool policy_is_unwritten;  /* for another reason than a mistake in it */
 	uint64_t policy_in_force;  /* and of the last good one */
 	char policy_problem[PROBLEM_SIZE];
 	struct host_share share[HOST_SHARES];
 	unsigned shares;
 	bool has_changed;  /* shares: files are to be written */
 	uint64_t written_ns; /* when they were, CLOCK_MONOTONIC */
-	char *reported; /* as it was written last */
+	json_t *reported; /* as it was written last, and when, CLOCK_MONOTONIC */
+	uint64_t reported_ns;
 	char said[PROBLEM_SIZE]; /* the last problem in the log */
 };
 

@@ -10,8 +10,9 @@
 #include "output/memory.h"
 
 enum {
-	REPORT_LEAST_S = 1, /* between two reports, unless a share was confirmed */
-	REPORT_MOST_S = 10,
+	REPORT_SOON_S = 1,  /* between two reports, unless a share was confirmed */
+	REPORT_LATER_S = 10, /* of small changes */
+	REPORT_SAME_S = 60, /* if nothing has changed: the lease tells that the host is alive */
 	REPORT_TENANTS = 64,
 	DEMAND_PART = 8, /* a demand that has moved by less is no reason to report */
 };
@@ -48,11 +49,14 @@ static void share_look(struct host_share *share, const struct proto_row *row, bo
 
 void host_look(struct host *host)
 {
-	/* A collector that answers so long after the files were written has read them. */
-	bool is_read = !host->has_changed &&
-		       clock_now_ns() - host->written_ns >= HOST_READ_MS * 1000000ull;
+	bool is_read;
 
 	fleet_usage_read(&host->usage, host->socket);
+	/* A collector that answers so long after the files were written has read them, unless it says
+	 * that it could not. */
+	is_read = !host->has_changed &&
+		  clock_now_ns() - host->written_ns >= HOST_READ_MS * 1000000ull &&
+		  !strstr(host->usage.problem, host->settings->directory);
 	for (unsigned i = 0; i < host->shares && host->usage.answers; i++) {
 		const struct proto_row *row =
 			fleet_usage_find(&host->usage, host->share[i].quota.tenant);
@@ -128,62 +132,55 @@ static bool number_has_moved(const json_t *before, const json_t *now, const char
 	return change > the_larger(a, b) / DEMAND_PART;
 }
 
-/* 2: at once; 1: soon; 0: when it is time. */
-static unsigned report_urgency(const json_t *before, const json_t *now)
+/* After how many seconds it is to be told what is now and was not before. */
+static unsigned report_wait_s(const json_t *before, const json_t *now)
 {
 	const json_t *shares = json_object_get(now, "shares"), *share;
-	unsigned urgency = !json_equal(json_object_get(before, "policy"),
-				       json_object_get(now, "policy"));
+	unsigned wait_s = json_equal(before, now) ? REPORT_SAME_S : REPORT_LATER_S;
 	const char *name;
 
-	urgency *= 2;
+	if (!before || !json_equal(json_object_get(before, "policy"), json_object_get(now, "policy")))
+		return 0;
 	json_object_foreach((json_t *)shares, name, share) {
 		const json_t *other = json_object_get(json_object_get(before, "shares"), name);
 
 		if (etcd_number(other, "revision") != etcd_number(share, "revision"))
-			return 2;
+			return 0;
 		if (number_has_moved(other, share, "demand") ||
 		    number_has_moved(other, share, "held"))
-			urgency = the_larger(urgency, 1);
+			wait_s = REPORT_SOON_S;
 	}
-	return urgency;
+	return wait_s;
 }
 
 int host_report(struct host *host, char problem[PROBLEM_SIZE])
 {
-	json_t *report = report_json(host), *before = NULL;
+	json_t *report = report_json(host), *dated;
 	uint64_t now_ns = clock_now_ns();
 	struct etcd_change change;
-	json_error_t error;
 	char key[ETCD_KEY], *text;
-	unsigned urgency;
-	int result = 0;
+	int result;
 
-	if (host->reported)
-		before = json_loads(host->reported, 0, &error);
-	urgency = before ? report_urgency(before, report) : 2;
-	json_decref(before);
-	/* report_at_ns is when a report is due in any case. */
-	if (urgency < 2 && now_ns < host->report_at_ns -
-					    (urgency ? (REPORT_MOST_S - REPORT_LEAST_S) *
-							       (uint64_t)CLOCK_SECOND_NS :
-						       0)) {
+	if (now_ns - host->reported_ns <
+	    report_wait_s(host->reported, report) * (uint64_t)CLOCK_SECOND_NS) {
 		json_decref(report);
 		return 0;
 	}
-	json_object_set_new(report, "time", json_integer(time(NULL)));
-	text = memory_need(json_dumps(report, JSON_COMPACT));
-	json_decref(report);
+	dated = memory_need(json_copy(report));
+	json_object_set_new(dated, "time", json_integer(time(NULL)));
+	text = memory_need(json_dumps(dated, JSON_COMPACT));
+	json_decref(dated);
 	fleet_key_print(host->settings, key, "report/%s", host->settings->host);
 	etcd_change_begin(&change);
 	etcd_change_put(&change, key, text, 0);
+	free(text);
 	result = etcd_change_commit(host->etcd, &change, NULL, problem);
 	if (result < 0) {
-		free(text);
+		json_decref(report);
 		return result;
 	}
-	free(host->reported);
-	host->reported = text;
-	host->report_at_ns = now_ns + REPORT_MOST_S * (uint64_t)CLOCK_SECOND_NS;
+	json_decref(host->reported);
+	host->reported = report;
+	host->reported_ns = now_ns;
 	return 0;
 }

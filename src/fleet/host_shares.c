@@ -36,8 +36,10 @@ void host_quota_take(struct host *host, const char *name, const char *text)
 			*share = host->share[--host->shares];
 		return;
 	}
-	if (!fleet_quota_read(name, text, &quota)) {
-		log_write(host->log, LOG_ERROR, "quota %.200s: not in order: it is ignored", name);
+	/* The numbers are for the divider: a quota that it cannot read leaves the share as it is. */
+	if (!fleet_quota_name_read(name, &quota)) {
+		log_write(host->log, LOG_ERROR,
+			  "quota %.200s: not a name of a tenant and a kind: it is ignored", name);
 		return;
 	}
 	if (!share && host->shares == HOST_SHARES) {
@@ -62,7 +64,7 @@ void host_record_take(struct host *host, const char *name, const char *text, uin
 		return;
 	share->is_recorded = true;
 	if (text && !fleet_record_read(text, &record)) {
-		log_write(host->log, LOG_ERROR, "share of %.200s: not in order: it counts as none", name);
+		log_write(host->log, LOG_ERROR, "share of %.200s: invalid record: it counts as none", name);
 		text = NULL;
 	}
 	share->record = record;

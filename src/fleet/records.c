@@ -9,6 +9,29 @@
 #include <unistd.h>
 
 #include "output/memory.h"
+#include "policy/keys.h"
+
+bool fleet_host_is_valid(const char *name, size_t length)
+{
+	return length && length < FLEET_HOST && strspn(name, POLICY_NAME_CHARACTERS) >= length;
+}
+
+bool fleet_quota_name_read(const char *name, struct fleet_quota *ret_quota)
+{
+	const char *slash = strchr(name, '/');
+	struct fleet_quota quota = { .kind = 0 };
+	int kind;
+
+	if (!slash || slash - name >= NAME_SIZE)
+		return false;
+	snprintf(quota.tenant, sizeof(quota.tenant), "%.*s", (int)(slash - name), name);
+	kind = kind_find(slash + 1, strlen(slash + 1));
+	if (kind < 0 || kind >= KIND_COUNT || !policy_name_is_valid(quota.tenant))
+		return false;
+	quota.kind = (unsigned)kind;
+	*ret_quota = quota;
+	return true;
+}
 
 void quota_name_print(const struct fleet_quota *quota, char ret_name[QUOTA_NAME])
 {
@@ -37,7 +60,7 @@ const char *fleet_key_rest(const struct fleet_settings *settings, const char *ke
 	return key + prefix + 1 + length;
 }
 
-/* All of the numbers, none of them negative but the last, or false. */
+/* All of the numbers, or false. */
 static bool numbers_read(const char *value, const char *const *names, unsigned count,
 			 int64_t *ret_numbers)
 {
@@ -66,21 +89,14 @@ static char *record_text(json_t *document)
 bool fleet_quota_read(const char *name, const char *value, struct fleet_quota *ret_quota)
 {
 	static const char *const names[] = { "amount", "guarantee" };
-	const char *slash = strchr(name, '/');
 	struct fleet_quota quota;
 	int64_t number[2];
-	int kind;
 
-	if (!slash || slash == name || slash - name >= NAME_SIZE)
-		return false;
-	kind = kind_find(slash + 1, strlen(slash + 1));
-	if (kind < 0 || kind >= KIND_COUNT || !numbers_read(value, names, 2, number) ||
+	if (!fleet_quota_name_read(name, &quota) || !numbers_read(value, names, 2, number) ||
 	    number[0] < 0 || number[1] < 0)
 		return false;
-	quota = (struct fleet_quota){ .kind = (unsigned)kind,
-				      .amount = (uint64_t)number[0],
-				      .guarantee = (uint64_t)number[1] };
-	snprintf(quota.tenant, sizeof(quota.tenant), "%.*s", (int)(slash - name), name);
+	quota.amount = (uint64_t)number[0];
+	quota.guarantee = (uint64_t)number[1];
 	*ret_quota = quota;
 	return true;
 }
@@ -100,11 +116,11 @@ bool fleet_record_read(const char *value, struct fleet_record *ret_record)
 	if (!numbers_read(value, names, 4, number))
 		return false;
 	for (unsigned i = 0; i < 4; i++)
-		if (number[i] < 0)
+		if (number[i] < 0 || number[i] > number[0])
 			return false;
 	*ret_record = (struct fleet_record){ (uint64_t)number[0], (uint64_t)number[1],
 					     (uint64_t)number[2], (uint64_t)number[3] };
-	return true;
+	return ret_record->floor <= ret_record->kept;
 }
 
 char *fleet_record_write(const struct fleet_record *record)

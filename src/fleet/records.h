@@ -38,10 +38,18 @@ void fleet_key_print(const struct fleet_settings *settings, char ret_key[ETCD_KE
 const char *fleet_key_rest(const struct fleet_settings *settings, const char *key,
 			   const char *under);
 
+/* Names of hosts are those that tenants may have, but longer; with the final NUL. */
+enum { FLEET_HOST = 256 };
+bool fleet_host_is_valid(const char *name, size_t length);
+
+/* "TENANT/KIND", without the numbers. False if it is no such name. */
+bool fleet_quota_name_read(const char *name, struct fleet_quota *ret_quota);
+
 /* False if the name or the value is not in order. */
 bool fleet_quota_read(const char *name, const char *value, struct fleet_quota *ret_quota);
 char *fleet_quota_write(const struct fleet_quota *quota, const char *author);
 
+/* False if a number is missing or larger than it may be: they become limits of hosts. */
 bool fleet_record_read(const char *value, struct fleet_record *ret_record);
 char *fleet_record_write(const struct fleet_record *record);
 

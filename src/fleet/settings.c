@@ -9,12 +9,11 @@
 
 #include "base/file.h"
 #include "base/translation.h"
+#include "fleet/records.h"
+#include "policy/keys.h"
 #include "terms/size.h"
 
-#define LETTERS_OF_NAMES                                                                           \
-	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
-
-enum { SETTINGS_FILE_MOST = 1 << 16, LEASE_LEAST_S = 3, LEASE_MOST_S = 3600 };
+enum { SETTINGS_FILE_MOST = 1 << 16 };
 
 struct fleet_setting_row {
 	const char *name;
@@ -115,11 +114,11 @@ static int policy_address_split(struct fleet_settings *settings, char problem[PR
 	*slash = '\0';
 	for (size_t end; (end = strlen(settings->prefix)) > 1 && settings->prefix[end - 1] == '/';)
 		settings->prefix[end - 1] = '\0';
-	if (settings->prefix[strspn(settings->prefix, LETTERS_OF_NAMES "/")])
+	if (settings->prefix[strspn(settings->prefix, POLICY_NAME_CHARACTERS "/")])
 		goto invalid;
 	settings->endpoints = 0;
 	while ((one = strsep(&rest, ","))) {
-		if (!*one || one[strspn(one, LETTERS_OF_NAMES ":[]")] ||
+		if (!*one || one[strspn(one, POLICY_NAME_CHARACTERS ":[]")] ||
 		    settings->endpoints == FLEET_ENDPOINTS)
 			goto invalid;
 		if (snprintf(settings->endpoint[settings->endpoints++], FLEET_ENDPOINT, "http%s://%s",
@@ -172,7 +171,7 @@ int fleet_settings_finish(struct fleet_settings *settings, char problem[PROBLEM_
 				   settings->when_lost);
 	if (!settings->host[0] && gethostname(settings->host, sizeof(settings->host) - 1))
 		return problem_set(-errno, problem, "host: %s", strerror(errno));
-	if (settings->host[strspn(settings->host, LETTERS_OF_NAMES)] || strlen(settings->host) > 255)
+	if (!fleet_host_is_valid(settings->host, strlen(settings->host)))
 		return problem_set(-EINVAL, problem,
 				   "host: invalid name '%.64s': expected characters A-Z a-z 0-9 _ . -",
 				   settings->host);

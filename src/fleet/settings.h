@@ -7,11 +7,14 @@
 #include <stdint.h>
 
 #include "base/problem.h"
+#include "policy/fleet.h"
 
 #define FLEET_NAME "rdma_fleet"
 #define FLEET_FILE "/etc/rdma_intercept/fleet.conf"
 
 enum { FLEET_VALUE = 512, FLEET_ENDPOINTS = 16, FLEET_ENDPOINT = 128, FLEET_PREFIX = 64 };
+/* Of a lease, in seconds. */
+enum { LEASE_LEAST_S = 3, LEASE_MOST_S = FLEET_LEASE_MOST_S };
 
 struct fleet_settings {
 #define FLEET_SETTING(field, name, initial, help) char field[FLEET_VALUE];

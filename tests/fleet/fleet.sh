@@ -94,18 +94,19 @@ fleet_options=()
 
 # ---- hosts
 
-hosts=()
+hosts=() host_prefix=()
+declare -A host_names=() # of a host NAME, instead of host-NAME
 
 collector_run() {
-	background "$build/collector_server" --socket "$work/$1/socket" --policy "$work/$1/policy.conf" \
+	background "${host_prefix[@]}" "$build/collector_server" --socket "$work/$1/socket" --policy "$work/$1/policy.conf" \
 		>>"$work/$1/collector.log" 2>&1 &
 	printf -v "collector_$1" %s $!
 	workers+=($!)
 }
 
 fleet_run() {
-	background "$fleet" --policy "$policy_address" --directory "$work/$1/fleet" --socket "$work/$1/socket" \
-		--host "host-$1" --lease "$lease" "${fleet_options[@]}" >>"$work/$1/fleet.log" 2>&1 &
+	background "${host_prefix[@]}" "$fleet" --policy "$policy_address" --directory "$work/$1/fleet" \
+		--socket "$work/$1/socket" --host "${host_names[$1]-host-$1}" --lease "$lease" "${fleet_options[@]}" >>"$work/$1/fleet.log" 2>&1 &
 	printf -v "fleet_$1" %s $!
 	workers+=($!)
 }
