@@ -140,6 +140,12 @@ shipped() {
 
 	both_begin
 	check "the Grafana page is JSON" jq -e '.panels | length > 10' "$packaging/grafana/rdma_intercept.json"
+	check "that of the fleet, too" jq -e '.panels | length > 10' "$packaging/grafana/rdma_fleet.json"
+	sed -n 's/^ *- record: //p' "$packaging"/prometheus/*.rules.yml >"$work/recorded"
+	while read -r name; do
+		check "$name is recorded" grep -qxF "$name" "$work/recorded"
+	done < <(cat "$packaging"/{grafana/*.json,prometheus/*.rules.yml} |
+		grep -oE '(tenant|fleet):rdma_intercept_[a-z_]+:[a-z0-9_]+' | sort -u)
 	sed -nE 's/^(ONE|TENANT|AMOUNT|MOMENT|GUARD|REFUSAL|DETAIL|VERB|RATE|GROUP|HISTOGRAM)\(([a-z_]+),.*/\2/p' \
 		"$packaging/../src/dashboard/metrics.def" >"$work/rows"
 	while read -r name; do
@@ -151,6 +157,9 @@ shipped() {
 	fi
 	check "the alerts are rules" promtool check rules "$packaging/prometheus/rdma_intercept.rules.yml"
 	check "they fire and clear" promtool test rules "$packaging/prometheus/rdma_intercept.test.yml"
+	check "those of the fleet are rules" promtool check rules "$packaging/prometheus/rdma_fleet.rules.yml"
+	check "they sum, fire and clear" promtool test rules "$packaging/prometheus/rdma_fleet.test.yml"
+	check "the example is a configuration" promtool check config "$packaging/prometheus/rdma_fleet.prometheus.yml"
 }
 is_metric() {
 	local name=${1#rdma_intercept_} scope
