@@ -767,18 +767,18 @@ static void divider_keep(void *closure)
 
 static void *divider_live(void *closure)
 {
-	const struct divider_pause pause = { divider_keep, NULL };
 	char problem[PROBLEM_SIZE];
 	uint64_t granted;
 
 	if (etcd_lease_grant(divider.etcd, lease_s, &divider.lease, &granted, problem) < 0)
 		fprintf(stderr, "fleet: %s\n", problem);
+	etcd_pause_set(divider.etcd, divider_keep, NULL);
 	while (!divider.ends) {
 		uint64_t began_ns = clock_now_ns(), lasted_ns, wait_ns;
 
 		divider_keep(NULL);
 		if (divider.divides &&
-		    divider_round(divider.etcd, &settings, &bench_log, divider.lease, &pause, problem) < 0)
+		    divider_round(divider.etcd, &settings, &bench_log, divider.lease, problem) < 0)
 			fprintf(stderr, "fleet: %s\n", problem);
 		lasted_ns = clock_now_ns() - began_ns;
 		if (divider.divides) {

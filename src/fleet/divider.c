@@ -141,7 +141,6 @@ static int divider_elect(struct etcd *etcd, const struct fleet_settings *setting
 struct quota_work {
 	struct etcd *etcd;
 	const struct fleet_settings *settings;
-	const struct divider_pause *pause;
 	const struct fleet_quota *quota;
 	struct division division;
 	struct division_host *hosts;
@@ -319,7 +318,7 @@ static int part_commit(struct quota_work *work, struct etcd_change *change,
 	etcd_change_put(change, work->ledger, text, 0);
 	free(text);
 	result = etcd_change_commit(work->etcd, change, &work->ledger_modified, problem);
-	work->pause->call(work->pause->closure);
+	etcd_pause(work->etcd);
 	return result;
 }
 
@@ -400,7 +399,7 @@ static int leftovers_delete(struct etcd *etcd, const struct fleet_settings *sett
 /* 1: another divider was faster; the next round sees what it did. */
 static int view_divide(struct etcd *etcd, const struct fleet_settings *settings,
 		       const struct log *log, const struct divider_view *view,
-		       const struct divider_pause *pause, char problem[PROBLEM_SIZE])
+		       char problem[PROBLEM_SIZE])
 {
 	int result = 0;
 
@@ -408,7 +407,7 @@ static int view_divide(struct etcd *etcd, const struct fleet_settings *settings,
 		const struct etcd_pair *pair = &view->quotas.pair[i];
 		struct fleet_quota quota;
 		struct quota_work work = {
-			.etcd = etcd, .settings = settings, .pause = pause, .quota = &quota
+			.etcd = etcd, .settings = settings, .quota = &quota
 		};
 
 		if (!fleet_quota_read(fleet_key_rest(settings, pair->key, "all/quota/"),
@@ -427,7 +426,7 @@ static int view_divide(struct etcd *etcd, const struct fleet_settings *settings,
 }
 
 int divider_round(struct etcd *etcd, const struct fleet_settings *settings, const struct log *log,
-		  uint64_t lease, const struct divider_pause *pause, char problem[PROBLEM_SIZE])
+		  uint64_t lease, char problem[PROBLEM_SIZE])
 {
 	struct divider_view view = { .quotas = { .pair = NULL } };
 	int result = divider_elect(etcd, settings, log, lease, problem);
@@ -435,9 +434,9 @@ int divider_round(struct etcd *etcd, const struct fleet_settings *settings, cons
 	if (result != 1)
 		return result;
 	result = view_read(etcd, settings, &view, problem);
-	pause->call(pause->closure);
+	etcd_pause(etcd);
 	if (result == 0)
-		result = view_divide(etcd, settings, log, &view, pause, problem);
+		result = view_divide(etcd, settings, log, &view, problem);
 	if (result == 0)
 		result = leftovers_delete(etcd, settings, &view.shares, "share/", &view, problem);
 	if (result >= 0)

@@ -10,16 +10,10 @@
 
 #include "fleet/etcd.h"
 
-/* Called between transactions, since a round of a large fleet takes longer than a lease may wait. */
-struct divider_pause {
-	void (*call)(void *closure);
-	void *closure;
-};
-
-/* Elects this host if the fleet has no divider; the divider then divides each quota once. 0, or
- * -errno with a problem. */
+/* Elects this host if the fleet has no divider; the divider then divides each quota once. A round of a
+ * large fleet takes longer than a lease may wait: see etcd_pause_set(). 0, or -errno with a problem. */
 int divider_round(struct etcd *etcd, const struct fleet_settings *settings, const struct log *log,
-		  uint64_t lease, const struct divider_pause *pause, char problem[PROBLEM_SIZE]);
+		  uint64_t lease, char problem[PROBLEM_SIZE]);
 
 /* How long after a round that took so long the next one begins at the latest: a large fleet is divided
  * less often, so that etcd and this host have time for others. */

@@ -28,6 +28,18 @@ struct etcd *etcd_open(const struct fleet_settings *settings, const struct log *
 	return etcd;
 }
 
+void etcd_pause_set(struct etcd *etcd, void (*pause)(void *closure), void *closure)
+{
+	etcd->pause = pause;
+	etcd->pause_closure = closure;
+}
+
+void etcd_pause(struct etcd *etcd)
+{
+	if (etcd->pause)
+		etcd->pause(etcd->pause_closure);
+}
+
 void etcd_close(struct etcd *etcd)
 {
 	etcd_watch_end(etcd);

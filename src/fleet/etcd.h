@@ -39,6 +39,11 @@ void etcd_close(struct etcd *etcd);
 int etcd_call(struct etcd *etcd, const char *path, json_t *body, json_t **ret_answer,
 	      char problem[PROBLEM_SIZE]);
 
+/* A function that is called between the pages of a reading, and by etcd_pause() between transactions:
+ * a lease may have to be kept meanwhile. It may make calls, but no readings. */
+void etcd_pause_set(struct etcd *etcd, void (*pause)(void *closure), void *closure);
+void etcd_pause(struct etcd *etcd);
+
 /* Numbers come as texts, and zeros not at all. */
 uint64_t etcd_number(const json_t *object, const char *name);
 

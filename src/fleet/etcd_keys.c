@@ -188,7 +188,7 @@ int etcd_read_at(struct etcd *etcd, const char *prefix, bool whole, uint64_t rev
 
 	pages.pairs.revision = revision;
 	while ((result = page_read(&pages, problem)) == 1)
-		;
+		etcd_pause(etcd);
 	free(pages.next);
 	if (result < 0)
 		etcd_pairs_free(&pages.pairs);

@@ -20,6 +20,8 @@ struct etcd {
 	unsigned endpoint; /* that has answered last */
 	unsigned watched;  /* the endpoint of the stream */
 	char token[FLEET_VALUE + sizeof("Authorization: ")];
+	void (*pause)(void *closure);
+	void *pause_closure;
 	CURL *call; /* kept, so that connections are */
 	CURL *watch;
 	struct curl_slist *watch_headers;

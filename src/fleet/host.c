@@ -214,18 +214,26 @@ static int host_join(struct host *host, char problem[PROBLEM_SIZE])
 	if (result < 0)
 		return result;
 	result = host_sign(host, lease, problem);
-	if (result < 0)
+	if (result < 0) {
 		etcd_lease_revoke(host->etcd, lease);
-	if (result == 0)
-		result = host_read(host, problem);
-	if (result < 0)
 		return result;
+	}
+	/* Reading may take longer than the lease. */
 	host->lease = lease;
+	host->is_joining = true;
+	lease_is_kept(host, asked_ns, seconds);
+	result = host_read(host, problem);
+	host->is_joining = false;
+	if (result == 0 && !host->lease)
+		result = problem_set(-ESTALE, problem, "the lease has ended");
+	if (result < 0) {
+		host->lease = 0;
+		return result;
+	}
 	host->failures = 0;
 	host->has_changed = true;
 	json_decref(host->reported);
 	host->reported = NULL;
-	lease_is_kept(host, asked_ns, seconds);
 	log_write(host->log, LOG_INFO, "in the fleet as %s, with a lease of %llu seconds",
 		  host->settings->host, (unsigned long long)seconds);
 	host->said[0] = '\0';
@@ -240,7 +248,9 @@ static void host_keep(struct host *host)
 
 	if (result == 0) {
 		lease_is_kept(host, asked_ns, seconds);
-		result = host_shares_write(host, problem);
+		/* What this host may use is not known before it has read it. */
+		if (!host->is_joining)
+			result = host_shares_write(host, problem);
 	} else {
 		host->keep_at_ns = clock_now_ns() + with_jitter(1000) * MS_NS;
 	}
@@ -251,6 +261,14 @@ static void host_keep(struct host *host)
 		lease_is_lost(host);
 		host_back_off(host, problem);
 	}
+}
+
+void host_keep_if_due(void *closure)
+{
+	struct host *host = closure;
+
+	if (host->lease && clock_now_ns() >= host->keep_at_ns)
+		host_keep(host);
 }
 
 /* ---- one step */
@@ -280,21 +298,12 @@ static void host_follow(struct host *host)
 	}
 }
 
-static void host_keep_if_due(void *closure)
-{
-	struct host *host = closure;
-
-	if (host->lease && clock_now_ns() >= host->keep_at_ns)
-		host_keep(host);
-}
-
 static void host_divide(struct host *host)
 {
-	const struct divider_pause pause = { host_keep_if_due, host };
 	uint64_t began_ns = clock_now_ns(), now_ns;
 	char problem[PROBLEM_SIZE];
 
-	if (divider_round(host->etcd, host->settings, host->log, host->lease, &pause, problem) < 0)
+	if (divider_round(host->etcd, host->settings, host->log, host->lease, problem) < 0)
 		host_say(host, problem);
 	now_ns = clock_now_ns();
 	host->divide_at_ns = now_ns + with_jitter(divider_rest_ns(now_ns - began_ns));
@@ -321,8 +330,7 @@ int host_step(struct host *host)
 	uint64_t now_ns = clock_now_ns();
 
 	if (host->lease) {
-		if (now_ns >= host->keep_at_ns)
-			host_keep(host);
+		host_keep_if_due(host);
 	} else if (now_ns >= host->try_at_ns) {
 		if (host_join(host, problem) < 0)
 			host_back_off(host, problem);

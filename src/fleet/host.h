@@ -35,6 +35,7 @@ struct host {
 	struct fleet_usage usage;
 
 	uint64_t lease;	      /* 0: no lease */
+	bool is_joining;      /* it has a lease, but has not read what it may use */
 	uint64_t until_ns;    /* CLOCK_BOOTTIME: the shares end, before the lease does */
 	uint64_t lease_s;     /* as etcd granted it */
 	uint64_t keep_at_ns;  /* the times of what comes next, CLOCK_MONOTONIC */
@@ -58,6 +59,9 @@ struct host {
 
 /* Does what is due, and returns how many milliseconds nothing is. */
 int host_step(struct host *host);
+
+/* Keeps the lease, if it is time: for etcd_pause_set(), with the host as the closure. */
+void host_keep_if_due(void *closure);
 
 /* ---- host_report.c */
 

@@ -141,6 +141,7 @@ static int follow(struct host *host, char problem[PROBLEM_SIZE])
 	if (result < 0)
 		return result;
 	srandom((unsigned)(clock_now_ns() ^ (uint64_t)getpid() << 20));
+	etcd_pause_set(host->etcd, host_keep_if_due, host);
 	notify_send("READY=1");
 	while (!stopped) {
 		int wait_ms = host_step(host);
