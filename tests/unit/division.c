@@ -2,6 +2,7 @@
 /* The division of a fleet's quota: examples, and a fleet of hosts that come, go, lie idle and confirm. */
 #include "fleet/division.h"
 #include "fleet/edit.h"
+#include "fleet/records.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -126,6 +127,40 @@ static void slightly_smaller_quota(void)
 	CHECK(division.free == 0 && hosts[0].record.share + hosts[1].record.share == 98);
 }
 
+/* What is in etcd becomes lines of a policy and limits: only what is in order is taken. */
+static void records_read(void)
+{
+	static const char *const wrong_names[] = {
+		"", "/qp", "ml", "ml/", "ml/nothing", "ml/qp/more", "a b/qp", "%j/qp", "x]\n[host/qp", "\033[m/qp",
+		"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijkl/qp",
+	};
+	static const char *const wrong_records[] = {
+		"", "[]", "{}", "null",
+		"{\"share\":5,\"kept\":0,\"target\":6,\"floor\":0}",
+		"{\"share\":5,\"kept\":6,\"target\":5,\"floor\":0}",
+		"{\"share\":5,\"kept\":1,\"target\":5,\"floor\":2}",
+		"{\"share\":5,\"kept\":-1,\"target\":5,\"floor\":-1}",
+		"{\"share\":5.5,\"kept\":0,\"target\":5,\"floor\":0}",
+		"{\"share\":99999999999999999999,\"kept\":0,\"target\":5,\"floor\":0}",
+	};
+	struct fleet_record record;
+	struct fleet_quota quota;
+	uint64_t amount;
+	int64_t left;
+
+	CHECK(fleet_quota_name_read("ml/qp", &quota) && !strcmp(quota.tenant, "ml"));
+	for (size_t i = 0; i < sizeof(wrong_names) / sizeof(wrong_names[0]); i++)
+		CHECK(!fleet_quota_name_read(wrong_names[i], &quota));
+	CHECK(!fleet_quota_read("ml/qp", "{\"amount\":-1,\"guarantee\":0}", &quota));
+	CHECK(fleet_record_read("{\"share\":5,\"kept\":2,\"target\":5,\"floor\":2}", &record) &&
+	      record.target == 5);
+	for (size_t i = 0; i < sizeof(wrong_records) / sizeof(wrong_records[0]); i++)
+		CHECK(!fleet_record_read(wrong_records[i], &record));
+	CHECK(!fleet_ledger_read("{\"quota\":-1,\"free\":0}", &amount, &left));
+	CHECK(fleet_host_is_valid("host-1.example", 14) && !fleet_host_is_valid("a/b", 3));
+	CHECK(!fleet_host_is_valid("", 0));
+}
+
 /* What a host enforces: of the last record that it has read. */
 struct stand_in {
 	struct fleet_record seen;
@@ -234,6 +269,7 @@ static void driver(void)
 	RUN(cut_off);
 	RUN(smaller_quota);
 	RUN(slightly_smaller_quota);
+	RUN(records_read);
 	RUN(many_rounds);
 	RUN(text_edited);
 }
