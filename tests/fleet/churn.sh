@@ -62,7 +62,7 @@ share_has_ended() {
 }
 
 misfortune() {
-	local name what=$1 i
+	local name other what=$1 i
 
 	name=$(random_of a b c)
 	done_times[$what]=$((${done_times[$what]-0} + 1))
@@ -79,9 +79,16 @@ misfortune() {
 		;;
 	host_cut_off)
 		kill -STOP "$(pid_of fleet "$name")"
-		eventually share_has_ended "$name" || check "the share of $name ends" false
+		# Others want its share at once, and must not have it before its end.
+		for ((i = 0; i < 1000; i++)); do
+			! share_has_ended "$name" || break
+			for other in a b c; do
+				[ "$other" = "$name" ] || wants "$other" $quota
+			done
+			look
+		done
+		check "the share of $name ends" share_has_ended "$name"
 		looks_for 5
-		wants "$(random_of a b c)" $quota
 		kill -CONT "$(pid_of fleet "$name")"
 		;;
 	all_killed)
