@@ -79,7 +79,7 @@ void advise_guard_not_armed(const struct observation *observation, struct list *
 							       _("none of its limits"),
 			 *guard->reason ? guard->reason : _("the reason is not known"));
 		tenant = rule_tenant(observation, guard->tenant);
-		if (tenant && tenant->mode != MODE_ENFORCE)
+		if (tenant && !limits_are_enforced(tenant))
 			rule_command(one, "rdma_intercept limit set tenant %s mode=enforce",
 				     rule_quoted(guard->tenant));
 		else

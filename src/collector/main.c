@@ -41,7 +41,7 @@ static const char usage[] =
 	   "                        [--log FILE] [--log-level LEVEL] [--daemon]\n"
 	   "Hands out leases of RDMA resources to the processes of this host; see collector_server(8).\n");
 
-static const char options_help[] =
+static const char collector_help[] =
 	N_("\n"
 	   "  -p, --policy FILE      policy (default /etc/rdma_intercept/policy.conf, if it exists)\n"
 	   "  -s, --socket PATH      socket to serve (default /tmp/rdma_collector.sock)\n"
@@ -105,7 +105,7 @@ static int collector_options_parse(int argc, char **argv, struct options *option
 			break;
 		case 'h':
 			fputs(_(usage), stdout);
-			fputs(_(options_help), stdout);
+			fputs(_(collector_help), stdout);
 			exit(0);
 		case 'V':
 			puts("collector_server " COLLECTOR_VERSION);

@@ -16,6 +16,7 @@
 #include "policy/guarantees.h"
 #include "policy/pattern.h"
 #include "policy/reader.h"
+#include "terms/verdict.h"
 
 #define MISTAKE(name, text)
 #define WARNING(name, text)                                                                          \
@@ -169,17 +170,18 @@ static void policy_check_guard_without_cgroup(const struct policy *policy, const
 static void policy_check_guard_not_enforced(const struct policy *policy, const char *devices)
 {
 	for (const struct policy_tenant *tenant = policy->tenants; tenant; tenant = tenant->next) {
+		enum mode mode = policy_tenant_mode(policy, tenant);
 		struct policy_mark mark;
 
 		if (!policy_tenant_guard(policy, tenant) ||
-		    policy_tenant_mode(policy, tenant) == MODE_ENFORCE)
+		    verdict_at_limit(LIMIT_OF_POLICY, mode, mode) == VERDICT_REFUSED)
 			continue;
 		mark = tenant_line(policy, tenant, POLICY_KEY_guard, NULL);
 		policy_report_add(policy->report, POLICY_CHECK_guard_not_enforced, mark.file,
 				  mark.line,
 				  "guard: the kernel refuses nothing of tenant '%s', since its mode is "
 				  "%s: expected mode = enforce",
-				  tenant->name, mode_names[policy_tenant_mode(policy, tenant)]);
+				  tenant->name, mode_names[mode]);
 	}
 }
 
