@@ -7,9 +7,12 @@
 # Not in there, and why: that emulator says yes to MADV_WIPEONFORK and does nothing, so that a forked
 # child has the state of its parent (cases of family, posts and detours); it has no ptrace (kill
 # points); it makes threads, signals and /proc in ways of its own (hammer, soak, lines, failures,
-# badinput): its /proc/self/stat has a start that is some hundredths of a second after the kernel's, and
-# a forked child has that of its parent, so that others take a process for ended (child and killed of
-# ports). The lab runs the library on a real arm64 kernel: lab/check --arch arm64.
+# badinput), and so for single cases ("without" below): its /proc/self/stat has a start that is some
+# hundredths of a second after the kernel's, and a forked child has that of its parent, so that others
+# take a process for ended (ports); the kernel's name of a process is the emulator's (unit_file); a
+# message brings descriptors for which the program has no room, and they stay open
+# (unit_proto_descriptors); the harness does not notice there that a child crashed, and the cause is not
+# known (unit_waiting). The lab runs the library on a real arm64 kernel: lab/check --arch arm64.
 # usage: tests/arm64.sh [--list | --only CASE]
 # shellcheck disable=SC2317 # functions that run_cases calls
 set -euo pipefail
@@ -30,7 +33,7 @@ prepare() {
 
 # emulated_test NAME [--only CASE]
 emulated_test() {
-	LD_LIBRARY_PATH=$build/fakeverbs "$HARNESS_EMULATOR" "$build/tests/$1" "${@:2}" >"$work/output" 2>&1 && return
+	LD_LIBRARY_PATH=$build/fakeverbs "$HARNESS_EMULATOR" "$build/tests/$1" "${@:2}" >"$work/output" 2>&1 </dev/null && return
 	tail -n 20 "$work/output"
 	return 1
 }
@@ -65,18 +68,25 @@ rules() {
 }
 
 # The table of all verbs, and the unit tests.
+declare -A without=([process_ports]=' child killed ' [unit_file]=' of_a_process '
+	[unit_proto_descriptors]=' passed ' [unit_waiting]=' crashed aborted ')
 emulated() {
-	local tests=(process_table process_rates process_notices) program port_case
+	local tests=(process_table process_rates process_ports process_notices) program name
 
 	prepare
 	for program in "$build"/tests/unit_*; do
 		[ ! -x "$program" ] || tests+=("$(basename "$program")")
 	done
 	for program in "${tests[@]}"; do
-		check "$program" emulated_test "$program"
-	done
-	for port_case in life threads overtaken modes; do
-		check "process_ports: $port_case" emulated_test process_ports --only "$port_case"
+		if [ -z "${without[$program]-}" ]; then
+			check "$program" emulated_test "$program"
+			continue
+		fi
+		emulated_test "$program" --list || { check "$program lists its cases" false; continue; }
+		cp "$work/output" "$work/names"
+		while read -r name; do
+			[[ ${without[$program]} = *" $name "* ]] || check "$program: $name" emulated_test "$program" --only "$name"
+		done <"$work/names"
 	done
 }
 
