@@ -204,6 +204,9 @@ check "the system's log says why" eventually logged "oci-hook start: there is no
 check "with runc" not contain late --runtime runc musl:lab /bin/sleep 0
 check "podman says why, too" said "there is no tenant 'late'"
 
+check "a container without a control group of its own does not start" not contain ml --cgroups=disabled musl:lab /bin/sleep 0
+check "the system's log says why" eventually logged 'expected a container with a control group of its own'
+
 # ---- who may bind what
 
 groups=/sys/fs/cgroup
@@ -254,6 +257,8 @@ check "cdi --remove" "$command" cdi --remove
 for file in "${files[@]}"; do
 	check "$file is gone" [ ! -e "$file" ]
 done
+check "no container of the device starts any more" not contain ml musl:lab /bin/sleep 0
+check "as podman says" said 'unresolvable CDI devices'
 kill $logger
 wait $logger || true
 finish

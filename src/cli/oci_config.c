@@ -159,7 +159,7 @@ static struct environment environment_find(const char *array)
 static char *text_with(const char *text, const char *place, const char *format, const char *library,
 		       const char *end)
 {
-	char *added, *whole;
+	char *added = NULL, *whole = NULL;
 
 	if (asprintf(&added, format, library, end) < 0 ||
 	    asprintf(&whole, "%.*s%s%s", (int)(place - text), text, added, place) < 0)

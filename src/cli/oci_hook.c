@@ -112,16 +112,16 @@ static void oci_container_free(struct oci_container *container)
 
 static bool id_is_usable(const char *id)
 {
-	return id && *id && strlen(id) < POLICY_PATH / 2 && !strpbrk(id, "/" NOT_IN_A_PATH);
+	return *id && strlen(id) < POLICY_PATH / 2 && !strpbrk(id, "/" NOT_IN_A_PATH);
 }
 
 static int state_read(const struct cli *cli, struct oci_container *ret_container)
 {
 	const char *wanted = cli_value(&cli->options.tenant);
-	const char *annotation = cli_value(&cli->options.annotation);
+	const char *annotation = cli_value(&cli->options.annotation), *id;
 	int result = cli_operands(cli, 0, 0);
 
-	*ret_container = (struct oci_container){ .tenant = wanted };
+	*ret_container = (struct oci_container){ .id = "", .tenant = wanted };
 	if (result)
 		return result;
 	ret_container->input = input_read();
@@ -129,7 +129,8 @@ static int state_read(const struct cli *cli, struct oci_container *ret_container
 		return cli_fail(cli, CLI_WRONG, "%s: standard input: %s", cli->command->name,
 				strerror(errno));
 	ret_container->state = json_loads(ret_container->input, 0, NULL);
-	ret_container->id = json_string_value(json_object_get(ret_container->state, "id"));
+	id = json_string_value(json_object_get(ret_container->state, "id"));
+	ret_container->id = id ? id : "";
 	ret_container->pid =
 		(pid_t)json_integer_value(json_object_get(ret_container->state, "pid"));
 	if (annotation && !wanted)
