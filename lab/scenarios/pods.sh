@@ -46,7 +46,7 @@ root_mount() {
 	local path host mode
 	while read -r path host mode; do
 		case $host in
-		-) mount -t tmpfs -o mode=1777 tmpfs "$1$path" ;;
+		-) mount -t tmpfs -o mode=2775,gid=65532 tmpfs "$1$path" ;;
 		*) mount --bind "${host/#configMap:/$unpacked/configMap:}" "$1$path" ;;
 		esac
 		[ "$mode" = rw ] || mount -o remount,bind,ro "$1$path"
@@ -70,6 +70,7 @@ container_become() {
 		capabilities+=,+${word,,}
 	done <"$unpacked/$name/capabilities"
 	mapfile -t environment <"$unpacked/$name/environment"
+	# shellcheck disable=SC2016 # the manifest has it so
 	exec env -i PATH="$image_path" "${environment[@]}" chroot "$root" setpriv --reuid "$user" --regid "$user" --clear-groups \
 		--bounding-set "$capabilities" --inh-caps -all "${@/'$(POD_IP)'/127.0.0.1}"
 }
@@ -174,6 +175,14 @@ check "one more in the namespace is refused" grep -qE 'Disk quota exceeded' "$sc
 (in_pod web-0 perftest touch /usr/x) >"$scratch/rows" 2>&1 && check "its root file system cannot be written" false
 holder web-0-b perftest 3 other
 check "another namespace has a limit of its own" has_tenant ns-team-b '1 .* 3/3'
+# page_has TEXT: the dashboard serves it
+page_has() { curl -s http://127.0.0.1:9910/metrics >"$scratch/rows" && grep -q "$1" "$scratch/rows"; }
+apart "${container[@]}" dashboard >"$scratch/dashboard" 2>&1 &
+dashboard=$!
+check "the dashboard has the tenant" eventually page_has 'tenant_used{tenant="ns-team-a",resource="qp"} 3'
+[ $checks_failed -eq 0 ] || show "$scratch/dashboard"
+kill "$dashboard"
+check "the dashboard ends well" wait "$dashboard"
 stop web-0-b other
 check "its tenant goes with it" eventually has_no_tenant ns-team-b
 
