@@ -102,7 +102,7 @@ explain_as() {
 	check "explain --as: the default" grep -qE '^tenant +default$' "$work/out"
 	check "tenant add: of jobs" exits 0 tenant add jobs --match job=47* --match container=web qp=3
 	check "explain --as: a job by its cgroup" answers explain --as cgroup=/slurm/uid_1/job_4711/step_0
-	check "explain --as: the job" says out '"job":"4711","rule":"command: match = job=47*","tenant":"jobs"'
+	check "explain --as: the job" says out '"job":"4711","pod":null,"rule":"command: match = job=47*","tenant":"jobs"'
 	check "explain --as: its limits" says out '"limits":[{"kind":"qp","limit":3,"process_limit":5}]'
 	check "explain --as: a job by name" exits 0 explain --as cgroup=/slurm/uid_1/job_4711,job=1
 	check "explain --as: not the other" grep -qE '^tenant +default$' "$work/out"
