@@ -10,9 +10,11 @@ export SLURM_CONF=$slurm/slurm.conf
 host_name=$(hostname)
 plugin=$BUILD_DIRECTORY/spank_rdma_intercept.so
 
-if ! command -v slurmctld slurmd srun munged >/dev/null; then
-	skip "slurmctld, slurmd, srun or munged is not installed; ./build_all.sh test installs their packages"
-fi
+for program in slurmctld slurmd srun munged; do
+	command -v $program >/dev/null ||
+		skip "$program is not installed; ./build_all.sh test installs its package"
+done
+[ -e "$plugin" ] || skip "the plugin was not built: libslurm-dev was not installed"
 
 # slurm_configure NODES...: files of the configuration
 slurm_configure() {
