@@ -35,6 +35,7 @@ const struct policy_key policy_keys[POLICY_KEYS] = {
 #define KEY_COLLECTOR(...) KEY(struct policy, POLICY_IN_COLLECTOR, __VA_ARGS__)
 #define KEY_HOST(...) KEY(struct policy, POLICY_IN_HOST, __VA_ARGS__)
 #define KEY_TENANT(...) KEY(struct policy_tenant, POLICY_OF_TENANT, __VA_ARGS__)
+#define KEY_ONE_TENANT(...) KEY(struct policy_tenant, POLICY_IN_TENANT, __VA_ARGS__)
 #include "policy/keys.def"
 	/* Its values are the list of rules of struct policy: the order over all tenants counts. */
 	[POLICY_KEY_match] = { .name = "match",

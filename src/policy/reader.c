@@ -228,13 +228,12 @@ static int pattern_value_check(const struct reader *reader, const struct policy_
 static int within_check(const struct reader *reader, const struct policy_key *key, const char *text)
 {
 	if (key != &policy_keys[POLICY_KEY_within] || !reader->owner ||
-	    (reader->owner != &reader->policy->fallback &&
-	     !policy_name_is_pattern(reader->owner->name) && strcmp(reader->owner->name, text) != 0))
+	    (!policy_name_is_pattern(reader->owner->name) && strcmp(reader->owner->name, text) != 0))
 		return 0;
 	return policy_fail(&reader->source, -EINVAL,
 			   "within: not possible in [%s]: expected it in the section of a single tenant, "
 			   "with the name of another one",
-			   reader->owner == &reader->policy->fallback ? "default" : reader->owner->name);
+			   reader->owner->name);
 }
 
 /* Where the line stands. The file that keeps what commands set repeats these. */

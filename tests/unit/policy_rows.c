@@ -49,7 +49,9 @@ static void sample_print(const struct policy_key *key, char *text, size_t size)
 	key->type->print(file, key->initial);
 	fclose(file);
 	if (!text[0])
-		strcpy(text, key->type == &policy_type_group ? "root" : "/sample");
+		strcpy(text, key->type == &policy_type_group  ? "root" :
+			     key->type == &policy_type_tenant ? "sample" :
+								"/sample");
 }
 
 static void key_check(const struct policy_section *section, const struct policy_key *key,

@@ -100,7 +100,7 @@ static void rings(void)
 	CHECK(policy_limit_of(policy, "d", false, NULL, KIND_qp) == 2);
 	CHECK(policy_limit_of(policy, "e", false, NULL, KIND_qp) == 7);
 	policy_free(policy);
-	policy_bad("[default]\nwithin = a\n", 2, "within: not possible in [default]");
+	policy_bad("[default]\nwithin = a\n", 2, "unknown key in [default]");
 	policy_bad("[tenant job-%j]\nwithin = a\n", 2, "within: not possible in [job-%j]");
 	policy_bad("[tenant a]\nwithin = a\n", 2, "within: not possible in [a]");
 	policy_bad("[tenant a]\nwithin = a b\n", 2, "within: invalid value 'a b'");
