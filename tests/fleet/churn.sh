@@ -3,8 +3,8 @@
 # shellcheck disable=SC2154,SC2317,SC2034,SC2086 # variables of fleet.sh; functions that run_cases calls
 # Three hosts on three members of etcd, and random misfortune: rdma_fleet, collectors, members and
 # programs are killed, hosts are cut off and come back, everything is killed at once. At no revision of
-# etcd are more shares handed out than the quota, and at no look is more in force. RDMA_INTERCEPT_TEST_FACTOR=100
-# is more than ten minutes of it. Usage: churn.sh [--list | --only NAME]
+# etcd are more shares handed out than the quota, and at no look is more in force. RDMA_INTERCEPT_TEST_FACTOR=150
+# is ten minutes of it or more. Usage: churn.sh [--list | --only NAME]
 set -uo pipefail
 # shellcheck source=tests/fleet/fleet.sh
 . "$(dirname "$0")/fleet.sh"
