@@ -78,9 +78,12 @@ slurm_munge() {
 }
 # slurm_start: all of them on this host, until it takes jobs
 node_takes_jobs() { sinfo -h -o %T | tee "$scratch/rows" | grep -qxE 'idle|mixed'; }
+# slurmd starts after it: one that came too early was not registered for minutes.
+controller_answers() { scontrol ping 2>/dev/null | grep -q ' is UP'; }
 slurm_start() {
 	slurm_munge
 	slurmctld
+	check "slurmctld answers" eventually controller_answers
 	slurmd
 	check "the node takes jobs" eventually node_takes_jobs
 }

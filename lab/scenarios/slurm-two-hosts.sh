@@ -22,7 +22,8 @@ chmod +x /run/fill
 slurm_munge
 barrier "munge runs"
 [ "$host" -ne 1 ] || slurmctld
-barrier "slurmctld runs"
+check "slurmctld answers" eventually controller_answers
+barrier "slurmctld answers both hosts"
 slurmd
 if [ "$host" -eq 1 ]; then
 	both() { [ "$(sinfo -h -N -o %T | tee "$scratch/rows" | sort -u)" = idle ]; }
