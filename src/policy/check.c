@@ -138,10 +138,10 @@ static void policy_check_shadowed_match(const struct policy *policy, const char 
 		line = rule_line(policy, rule);
 		policy_report_add(policy->report, POLICY_CHECK_shadowed_match, line.file, line.line,
 				  policy_rule_covers(rule, earlier) ?
-					  "match: has no effect: %s gives the same processes to "
-					  "tenant '%s': expected one of the two lines" :
-					  "match: has no effect: %s gives all these processes to "
-					  "tenant '%s' before: expected the narrower line first",
+					  N_("match: has no effect: %s gives the same processes to "
+					     "tenant '%s': expected one of the two lines") :
+					  N_("match: has no effect: %s gives all these processes to "
+					     "tenant '%s' before: expected the narrower line first"),
 				  earlier->source, earlier->tenant->name);
 	}
 }
@@ -182,6 +182,24 @@ static void policy_check_guard_not_enforced(const struct policy *policy, const c
 				  "guard: the kernel refuses nothing of tenant '%s', since its mode is "
 				  "%s: expected mode = enforce",
 				  tenant->name, mode_names[mode]);
+	}
+}
+
+static void policy_check_within_unknown(const struct policy *policy, const char *devices)
+{
+	for (const struct policy_tenant *tenant = policy->tenants; tenant; tenant = tenant->next) {
+		struct policy_mark mark;
+
+		if (!tenant->within[0] || tenant->base)
+			continue;
+		mark = tenant_line(policy, tenant, POLICY_KEY_within, NULL);
+		policy_report_add(policy->report, POLICY_CHECK_within_unknown, mark.file, mark.line,
+				  policy_tenant_find(policy, tenant->within) ?
+					  N_("within: has no effect: '%s' is itself within tenant '%s': "
+					     "expected a tenant or pattern that is not") :
+					  N_("within: has no effect: there is no section [tenant %s] to "
+					     "bound tenant '%s': expected the name of a tenant or pattern"),
+				  tenant->within, tenant->name);
 	}
 }
 
