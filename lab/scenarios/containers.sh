@@ -184,7 +184,7 @@ check "from that tenant, too" has_lines ml 0
 collector_kill
 check "without a collector a tenant's container does not start" not contain ml musl:lab /bin/sleep 0
 check "podman names the hook" said 'hook.*/usr/local/bin/rdma_intercept'
-check "and the system's log says why" eventually logged 'systemctl start collector_server'
+check "and the system's log says why" eventually logged 'start it: collector_server --daemon'
 check "one of the device default does" contain default musl:lab /bin/sleep 0
 host_collector_start
 
