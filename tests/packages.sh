@@ -30,7 +30,7 @@ looks='
 	kill $collector; wait $collector || true'
 looks_right() {
 	check "status says that no collector runs" ended status_absent 3
-	check "and how to start one" printed status_absent 'start it: collector_server --daemon'
+	check "and how to start one" printed status_absent 'start it: (systemctl start collector_server|collector_server --daemon)'
 	check "doctor finds the library" printed doctor '^OK +library +/usr/lib.*/librdma_intercept.so can be loaded'
 	check "doctor starts a program with it" printed doctor '^OK +program'
 	check "run starts a program with the library" ended run 0
