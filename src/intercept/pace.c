@@ -16,9 +16,7 @@
 enum {
 	SPIN_NS = 50000,      /* a shorter wait does not sleep */
 	SLICE_NS = 10000000,  /* one sleep: after it rates and settings are looked at again */
-	BYTES_LEAST = 65536,  /* of a burst that nobody set */
 	FLOOR_BURST = 16384,  /* while a device is held */
-	OPERATIONS_LEAST = 16,
 };
 #define PACE_DELAY_NS 10000000000ull /* that one call waits, if no policy says */
 #define BYTES_MOST (1ull << 42)
@@ -56,7 +54,7 @@ static bool pace_is_held(const char *held, const char *device)
 static struct pace_rate rate_share(struct pace_rate tenant, struct pace_rate process,
 				   const uint64_t *leased, uint64_t least)
 {
-	struct pace_rate rate = pace_rate_lower(process, tenant);
+	struct pace_rate rate = pace_rate_lower(process, tenant, least);
 	uint64_t share = leased ? __atomic_load_n(leased, __ATOMIC_RELAXED) : UINT64_MAX;
 
 	if (!pace_rate_is_limit(&rate) || share >= rate.per_second)
@@ -89,20 +87,20 @@ static void pace_rates(struct library *library, struct pace *pace, uint64_t now)
 	struct pace_rate bytes, operations, floor = { .burst = FLOOR_BURST };
 
 	bytes = rate_share(settings->bytes, settings->process_bytes, share ? &share->bytes : NULL,
-			   BYTES_LEAST);
+			   PACE_BYTES_LEAST);
 	operations = rate_share(settings->operations, settings->process_operations,
-				share ? &share->operations : NULL, OPERATIONS_LEAST);
+				share ? &share->operations : NULL, PACE_OPERATIONS_LEAST);
 	if (settings->held[0] &&
 	    pace_is_held(settings->held, ledger_device_name(&library->ledger, device))) {
 		floor.per_second = share ? __atomic_load_n(&share->floor, __ATOMIC_RELAXED) : 0;
 		if (!floor.per_second)
 			floor.per_second = settings->floor;
-		bytes = pace_rate_lower(floor, bytes);
+		bytes = pace_rate_lower(floor, bytes, PACE_BYTES_LEAST);
 	}
-	bytes = pace_rate_lower(config->pace_bytes, bytes);
-	operations = pace_rate_lower(config->pace_operations, operations);
-	bucket_follow(&pace->bytes, &bytes, BYTES_LEAST, pace_rate_is_limit(&settings->bytes), now);
-	bucket_follow(&pace->operations, &operations, OPERATIONS_LEAST,
+	bytes = pace_rate_lower(config->pace_bytes, bytes, PACE_BYTES_LEAST);
+	operations = pace_rate_lower(config->pace_operations, operations, PACE_OPERATIONS_LEAST);
+	bucket_follow(&pace->bytes, &bytes, PACE_BYTES_LEAST, pace_rate_is_limit(&settings->bytes), now);
+	bucket_follow(&pace->operations, &operations, PACE_OPERATIONS_LEAST,
 		      pace_rate_is_limit(&settings->operations), now);
 }
 
@@ -182,8 +180,8 @@ static uint64_t qp_pace_update(struct library *library, struct qp_pace *pace, in
 	const struct pace_settings *settings = &library->paces.settings.pace;
 	uint64_t now = clock_now_ns(), wait, other;
 
-	bucket_follow(&pace->bytes, &settings->qp_bytes, BYTES_LEAST, false, now);
-	bucket_follow(&pace->operations, &settings->qp_operations, OPERATIONS_LEAST, false, now);
+	bucket_follow(&pace->bytes, &settings->qp_bytes, PACE_BYTES_LEAST, false, now);
+	bucket_follow(&pace->operations, &settings->qp_operations, PACE_OPERATIONS_LEAST, false, now);
 	pace_bucket_fill(&pace->bytes, now, waited);
 	pace_bucket_fill(&pace->operations, now, waited);
 	pace_bucket_spend(&pace->bytes, bytes);

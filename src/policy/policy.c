@@ -253,12 +253,6 @@ const char *policy_tenant_devices(const struct policy *policy, const struct poli
 	return tenant_value(policy, tenant, POLICY_KEY_devices);
 }
 
-/* The lower of both; 0 calls a second are no rate. */
-static bool rate_is_lower(const struct rate *rate, const struct rate *other)
-{
-	return rate->per_second && (!other->per_second || rate->per_second < other->per_second);
-}
-
 /* The keys of the classes follow each other. */
 struct rate policy_tenant_rate(const struct policy *policy, const struct policy_tenant *tenant,
 			       enum rate_owner owner, enum rate_class class)
@@ -267,15 +261,11 @@ struct rate policy_tenant_rate(const struct policy *policy, const struct policy_
 						   POLICY_KEY_process_rate_create_qp;
 
 	const enum policy_key_number number = (enum policy_key_number)(first + class);
-	const struct rate *rate = tenant_value(policy, tenant, number);
+	struct rate rate = *(const struct rate *)tenant_value(policy, tenant, number);
 
-	for (; tenant && tenant->base; tenant = tenant->base) {
-		const struct rate *most = tenant_value(policy, tenant->base, number);
-
-		if (rate_is_lower(most, rate))
-			rate = most;
-	}
-	return *rate;
+	for (; tenant && tenant->base; tenant = tenant->base)
+		rate = rate_lower(rate, *(const struct rate *)tenant_value(policy, tenant->base, number));
+	return rate;
 }
 
 enum rate_action policy_tenant_rate_action(const struct policy *policy,
@@ -318,19 +308,16 @@ enum policy_priority policy_tenant_priority(const struct policy *policy,
 }
 
 /* The lower of the tenant's own rate and of those of the ones that it is within. */
-static const struct pace_rate *tenant_pace_rate(const struct policy *policy,
-						const struct policy_tenant *tenant,
-						enum policy_key_number number)
+static struct pace_rate tenant_pace_rate(const struct policy *policy,
+					 const struct policy_tenant *tenant,
+					 enum policy_key_number number, uint64_t least)
 {
-	const struct pace_rate *rate = tenant_value(policy, tenant, number);
+	struct pace_rate rate = *(const struct pace_rate *)tenant_value(policy, tenant, number);
 
-	for (; tenant && tenant->base; tenant = tenant->base) {
-		const struct pace_rate *most = tenant_value(policy, tenant->base, number);
-
-		if (pace_rate_is_limit(most) &&
-		    (!pace_rate_is_limit(rate) || most->per_second < rate->per_second))
-			rate = most;
-	}
+	for (; tenant && tenant->base; tenant = tenant->base)
+		rate = pace_rate_lower(
+			rate, *(const struct pace_rate *)tenant_value(policy, tenant->base, number),
+			least);
 	return rate;
 }
 
@@ -341,22 +328,23 @@ struct pace_settings policy_tenant_pace(const struct policy *policy,
 	const struct {
 		enum policy_key_number number;
 		struct pace_rate *rate;
+		uint64_t least;
 	} rows[] = {
-		{ POLICY_KEY_pace_bytes, &pace.bytes },
-		{ POLICY_KEY_pace_ops, &pace.operations },
-		{ POLICY_KEY_process_pace_bytes, &pace.process_bytes },
-		{ POLICY_KEY_process_pace_ops, &pace.process_operations },
-		{ POLICY_KEY_qp_pace_bytes, &pace.qp_bytes },
-		{ POLICY_KEY_qp_pace_ops, &pace.qp_operations },
+		{ POLICY_KEY_pace_bytes, &pace.bytes, PACE_BYTES_LEAST },
+		{ POLICY_KEY_pace_ops, &pace.operations, PACE_OPERATIONS_LEAST },
+		{ POLICY_KEY_process_pace_bytes, &pace.process_bytes, PACE_BYTES_LEAST },
+		{ POLICY_KEY_process_pace_ops, &pace.process_operations, PACE_OPERATIONS_LEAST },
+		{ POLICY_KEY_qp_pace_bytes, &pace.qp_bytes, PACE_BYTES_LEAST },
+		{ POLICY_KEY_qp_pace_ops, &pace.qp_operations, PACE_OPERATIONS_LEAST },
 	};
 	const struct pace_rate *floor = tenant_value(policy, tenant, POLICY_KEY_bulk_floor);
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		const struct pace_rate *rate =
-			tenant_pace_rate(policy, tenant, rows[i].number);
+		const struct pace_rate rate =
+			tenant_pace_rate(policy, tenant, rows[i].number, rows[i].least);
 
-		if (pace_rate_is_limit(rate))
-			*rows[i].rate = *rate;
+		if (pace_rate_is_limit(&rate))
+			*rows[i].rate = rate;
 	}
 	pace.floor = floor->per_second;
 	pace.max_delay_ns =

@@ -55,7 +55,7 @@ static int option_pace(const struct job_option *option, const char *text, struct
 
 	if (pace_rate_parse(text, strlen(text), true, &pace) < 0 || !pace_rate_is_limit(&pace))
 		return option_fail(option, text, "a size with /s behind it, such as 100MB/s", problem);
-	limits->pace = pace_rate_lower(pace, limits->pace);
+	limits->pace = pace_rate_lower(pace, limits->pace, PACE_BYTES_LEAST);
 	return 0;
 }
 
@@ -121,9 +121,7 @@ static int option_rates(const struct job_option *option, const char *text, struc
 					   option->name, item);
 		if (rate_parse(value, &rate) < 0 || !rate.per_second)
 			return option_fail(option, value, expected, problem);
-		if (!limits->rate[class].per_second ||
-		    rate.per_second < limits->rate[class].per_second)
-			limits->rate[class] = rate;
+		limits->rate[class] = rate_lower(rate, limits->rate[class]);
 	}
 	return result < 0 || !*text ? option_fail(option, text, expected, problem) : 0;
 }

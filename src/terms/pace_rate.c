@@ -92,7 +92,15 @@ uint64_t pace_rate_burst(const struct pace_rate *rate, uint64_t least)
 	return chosen > least ? chosen : least;
 }
 
-struct pace_rate pace_rate_lower(struct pace_rate a, struct pace_rate b)
+struct pace_rate pace_rate_lower(struct pace_rate a, struct pace_rate b, uint64_t least)
 {
-	return !pace_rate_is_limit(&b) || (pace_rate_is_limit(&a) && a.per_second <= b.per_second) ? a : b;
+	bool a_limits = pace_rate_is_limit(&a), b_limits = pace_rate_is_limit(&b);
+	uint64_t burst_a = pace_rate_burst(&a, least), burst_b = pace_rate_burst(&b, least);
+	struct pace_rate lower = a.per_second <= b.per_second ? a : b;
+
+	if (!a_limits || !b_limits)
+		return b_limits ? b : a;
+	if (a.burst || b.burst)
+		lower.burst = burst_a < burst_b ? burst_a : burst_b;
+	return lower;
 }

@@ -15,7 +15,12 @@ struct pace_rate {
 	uint64_t burst;	     /* 0: what pace_rate_burst chooses */
 };
 
-enum { PACE_RATE_TEXT = 64 };
+enum {
+	PACE_RATE_TEXT = 64,
+	/* The least of a burst that nobody set, of bytes and of posts. */
+	PACE_BYTES_LEAST = 65536,
+	PACE_OPERATIONS_LEAST = 16,
+};
 
 /* Whether it limits anything. */
 static inline bool pace_rate_is_limit(const struct pace_rate *rate)
@@ -31,7 +36,8 @@ void pace_rate_print(const struct pace_rate *rate, char ret_text[PACE_RATE_TEXT]
 /* The burst in force: as set, or what comes in 50 ms, but at least `least`. */
 uint64_t pace_rate_burst(const struct pace_rate *rate, uint64_t least);
 
-/* Of two rates the one that allows less; the first if none limits. */
-struct pace_rate pace_rate_lower(struct pace_rate a, struct pace_rate b);
+/* The lower of two rates, with the lower of their bursts in force: it allows no more than either. The
+ * first if none limits. */
+struct pace_rate pace_rate_lower(struct pace_rate a, struct pace_rate b, uint64_t least);
 
 #endif

@@ -75,6 +75,16 @@ void rate_print(const struct rate *rate, char ret_text[RATE_TEXT])
 		snprintf(ret_text, RATE_TEXT, "unlimited");
 }
 
+struct rate rate_lower(struct rate a, struct rate b)
+{
+	if (!a.per_second || !b.per_second)
+		return a.per_second ? a : b;
+	return (struct rate){
+		.per_second = a.per_second < b.per_second ? a.per_second : b.per_second,
+		.burst = a.burst < b.burst ? a.burst : b.burst,
+	};
+}
+
 static const struct {
 	const char *name;
 	uint64_t ns;

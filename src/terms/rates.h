@@ -60,6 +60,9 @@ struct rate {
 int rate_parse(const char *text, struct rate *ret_rate);
 void rate_print(const struct rate *rate, char ret_text[RATE_TEXT]);
 
+/* The lower of two rates, with the lower of their bursts: it allows no more than either. */
+struct rate rate_lower(struct rate a, struct rate b);
+
 /* The class of that name; RATE_NO_CLASS. */
 enum rate_class rate_class_find(const char *name, size_t length);
 

@@ -138,6 +138,35 @@ static void division(void)
 	      (unsigned long long)parts[0].share);
 }
 
+/* What is within both allows no more than either, at once and each second. */
+static void lower(void)
+{
+	static const struct {
+		struct pace_rate a, b, wanted;
+	} rows[] = {
+		{ { 5, 0 }, { 9, 0 }, { 5, 0 } },
+		{ { 900, 0 }, { 5, 0 }, { 5, 0 } },
+		{ { 5, 1000 }, { 9, 20 }, { 5, 20 } },
+		{ { 5, 20 }, { 9, 1000 }, { 5, 20 } },
+		{ { 5, 1000 }, { 900, 0 }, { 5, 45 } },
+		{ { 5, 1000 }, { 9, 0 }, { 5, 16 } },
+		{ { 5, 0 }, { 9, 3 }, { 5, 3 } },
+		{ { 5, 0 }, { 9, 1000 }, { 5, 16 } },
+		{ { 0, 0 }, { 9, 3 }, { 9, 3 } },
+		{ { 9, 3 }, { UINT64_MAX, 1 }, { 9, 3 } },
+		{ { UINT64_MAX, 0 }, { 0, 0 }, { UINT64_MAX, 0 } },
+	};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct pace_rate found = pace_rate_lower(rows[i].a, rows[i].b, 16);
+
+		CHECK(found.per_second == rows[i].wanted.per_second &&
+			      found.burst == rows[i].wanted.burst,
+		      "%u: %llu burst %llu", i, (unsigned long long)found.per_second,
+		      (unsigned long long)found.burst);
+	}
+}
+
 static void drive(void)
 {
 	srand(1);
@@ -145,6 +174,7 @@ static void drive(void)
 	RUN(averages);
 	RUN(debt);
 	RUN(division);
+	RUN(lower);
 }
 
 int main(int argc, char **argv)

@@ -73,6 +73,40 @@ static void rates(void)
 	}
 }
 
+/* A low rate with a large burst would be a way to more than the other one allows at once. */
+static void bursts(void)
+{
+	static const struct {
+		const char *lines;
+		unsigned calls;
+		uint64_t bytes;
+	} rows[] = {
+		{ "rate.reg_mr = 99/s burst 1000000\npace.bytes = 1MB/s burst 1T\n", 10, (10 << 20) / 20 },
+		{ "rate.reg_mr = 200/s burst 3\npace.bytes = 90MB/s burst 5000\n", 3, 5000 },
+		{ "rate.reg_mr = 20/s\npace.bytes = 1MB/s\n", 2, 0 },
+	};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct policy *policy = policy_good(JOB "[tenant t]\n");
+		const struct policy_tenant *tenant;
+		char lines[256];
+
+		snprintf(lines, sizeof(lines), "within = job-%%j\n%s", rows[i].lines);
+		CHECK(policy_change(policy, "tenant t", lines, policy_complaint) == 0);
+		CHECK(policy_change(policy, "tenant job-%j", "pace.ops = 1000/s burst 5\n",
+				    policy_complaint) == 0);
+		policy_bases_find(policy);
+		tenant = policy_tenant_find(policy, "t");
+		CHECK(policy_tenant_rate(policy, tenant, RATE_OF_TENANT, RATE_reg_mr).burst ==
+			      rows[i].calls, "%s", rows[i].lines);
+		CHECK(policy_tenant_pace(policy, tenant).bytes.burst == rows[i].bytes, "%s: %llu",
+		      rows[i].lines,
+		      (unsigned long long)policy_tenant_pace(policy, tenant).bytes.burst);
+		CHECK(policy_tenant_pace(policy, tenant).operations.burst == 5);
+		policy_free(policy);
+	}
+}
+
 static void origins(void)
 {
 	struct policy *policy = policy_with("within = job-%j\nqp = 4\nprocess.mr = 9\n");
@@ -111,6 +145,7 @@ static void driver(void)
 	policy_files_begin();
 	RUN(amounts);
 	RUN(rates);
+	RUN(bursts);
 	RUN(origins);
 	RUN(rings);
 	policy_files_remove();

@@ -94,8 +94,9 @@ static void lower_counts(void)
 	CHECK(option_take("rdma-rate", "reg_mr=100/s", &limits) == 0);
 	CHECK(option_take("rdma-pace", "1MB/s", &limits) == 0);
 	CHECK(option_take("rdma-pace", "9MB/s", &limits) == 0);
+	CHECK(option_take("rdma-rate", "create_qp=9/s burst 500,create_qp=100/s", &limits) == 0);
 	CHECK(job_limits_print(&limits, text, sizeof(text)) == 0);
-	CHECK(!strcmp(text, "qp = 4\nrate.reg_mr = 9/s burst 1\npace.bytes = 1048576/s\n"), "%s", text);
+	CHECK(!strcmp(text, "qp = 4\nrate.create_qp = 9/s burst 10\nrate.reg_mr = 9/s burst 1\npace.bytes = 1048576/s\n"), "%s", text);
 	CHECK(job_limits_print(&limits, text, 12) < 0);
 }
 
