@@ -323,17 +323,51 @@ static struct policy_below control_below(const struct collector *collector)
 }
 
 /* Without the tenant that it is to be within, it would have wider limits than was meant. */
+static int within_verify(const struct collector *collector, const struct policy_tenant *tenant,
+			 char problem[PROBLEM_SIZE])
+{
+	const struct policy_tenant *base = policy_tenant_find(collector->effective, tenant->within);
+
+	if (!base && strcmp(tenant->within, COLLECTOR_TENANT) != 0)
+		return problem_set(-EINVAL, problem, "within: there is no tenant or pattern '%s'",
+				   tenant->within);
+	if (base && base->pattern)
+		return problem_set(-EINVAL, problem,
+				   "within: tenant '%s' ends with its last process: expected its "
+				   "pattern '%s'",
+				   base->name, base->pattern->name);
+	for (; base; base = base->base)
+		if (!strcmp(base->name, tenant->name))
+			return problem_set(-EINVAL, problem,
+					   "within: tenant '%s' is within tenant '%s' already",
+					   tenant->within, tenant->name);
+	return 0;
+}
+
+/* What an earlier change has set stays, whatever has become of the other tenant. */
 static int within_check_names(const struct collector *collector, const struct policy *runtime,
 			      char problem[PROBLEM_SIZE])
 {
-	for (const struct policy_tenant *tenant = runtime->tenants; tenant; tenant = tenant->next)
-		if (tenant->within[0] && strcmp(tenant->within, COLLECTOR_TENANT) != 0 &&
-		    !policy_tenant_find(collector->effective, tenant->within) &&
-		    !policy_tenant_find(collector->effective, tenant->name))
-			return problem_set(-EINVAL, problem,
-					   "within: there is no tenant or pattern '%s'",
-					   tenant->within);
+	for (const struct policy_tenant *tenant = runtime->tenants; tenant; tenant = tenant->next) {
+		const struct policy_tenant *earlier =
+			policy_tenant_find(collector->runtime, tenant->name);
+		int result = 0;
+
+		if (tenant->within[0] && (!earlier || strcmp(earlier->within, tenant->within) != 0))
+			result = within_verify(collector, tenant, problem);
+		if (result < 0)
+			return result;
+	}
 	return 0;
+}
+
+static const char *within_find(const struct policy *policy, const char *name)
+{
+	const struct policy_tenant *tenant = policy->tenants;
+
+	while (tenant && strcmp(tenant->within, name) != 0)
+		tenant = tenant->next;
+	return tenant ? tenant->name : NULL;
 }
 
 int control_change(struct collector *collector, const char *section, const char *text,
@@ -399,6 +433,7 @@ int control_reset(struct collector *collector, const char *section,
 int control_tenant_remove(struct collector *collector, const char *name,
 			  const struct control_author *author, char problem[PROBLEM_SIZE])
 {
+	const char *inner = within_find(collector->effective, name);
 	struct proto_event event = { .type = EVENT_LIMITS };
 	struct policy *runtime;
 	int result;
@@ -415,6 +450,11 @@ int control_tenant_remove(struct collector *collector, const char *name,
 				   "tenant '%s': cannot be removed: its pattern has made it, and it "
 				   "ends with its last process",
 				   name);
+	if (inner)
+		return problem_set(-EBUSY, problem,
+				   "tenant '%s': cannot be removed: it bounds tenant '%s': remove that "
+				   "one, or its key within, first",
+				   name, inner);
 	runtime = policy_merge(collector->runtime, NULL);
 	if (!runtime)
 		return change_no_memory(problem);

@@ -91,7 +91,7 @@ void policy_value_origin(const struct policy *policy, const struct policy_tenant
 	/* One that was made from a pattern, or is within another one, has its values. */
 	while (own && !policy_key_get(key, own, place))
 		own = policy_tenant_below(own);
-	if (own)
+	if (own && own != &policy->fallback)
 		snprintf(ret_source, POLICY_ORIGIN, "%s",
 			 policy_origin_find(own->origins, key, place));
 	else if (policy_key_get(key, &policy->fallback, place))
@@ -208,15 +208,15 @@ void policy_lines_visit(const struct policy *policy, const char *tenant,
 				     policy->fallback.origins, NULL);
 
 	for (; goes_on && one; one = one->next) {
+		const struct policy_tenant *below = policy_tenant_below(one);
 		char title[sizeof("tenant ") + NAME_SIZE];
 
 		if (tenant && strcmp(tenant, one->name) != 0)
 			continue;
 		snprintf(title, sizeof(title), "tenant %s", one->name);
 		goes_on = section_visit(&lines, title, POLICY_IN_TENANT, one, one->origins, NULL);
-		if (goes_on && policy_tenant_below(one))
-			goes_on = section_visit(&lines, title, POLICY_IN_TENANT,
-						policy_tenant_below(one),
-						policy_tenant_below(one)->origins, one);
+		if (goes_on && below && below != &policy->fallback)
+			goes_on = section_visit(&lines, title, POLICY_IN_TENANT, below,
+						below->origins, one);
 	}
 }

@@ -202,17 +202,26 @@ int policy_remove_tenant(struct policy *policy, const char *name)
 
 /* ---- values in force */
 
+/* The tenant of that name; what the policy does not say of the tenant "default" is [default]. */
+static struct policy_tenant *base_find(struct policy *policy, const char *name)
+{
+	struct policy_tenant *base = *name ? policy_tenant_find(policy, name) : NULL;
+
+	return !base && !strcmp(name, policy->fallback.name) ? &policy->fallback : base;
+}
+
 void policy_bases_find(struct policy *policy)
 {
 	for (struct policy_tenant *tenant = policy->tenants; tenant; tenant = tenant->next)
-		tenant->base = tenant->within[0] ? policy_tenant_find(policy, tenant->within) : NULL;
-	/* One that is within itself, over whatever others, is within nothing. */
+		tenant->base = base_find(policy, tenant->within);
+	/* One that is within itself, over whatever others, is within nothing; those that are within
+	 * it, and it is not within, are. */
 	for (struct policy_tenant *tenant = policy->tenants; tenant; tenant = tenant->next) {
 		const struct policy_tenant *base = tenant->base;
 
 		for (unsigned steps = 0; base && base != tenant && steps < POLICY_TENANTS; steps++)
 			base = base->base;
-		if (base)
+		if (base == tenant)
 			tenant->base = NULL;
 	}
 }

@@ -149,7 +149,7 @@ struct policy_tenant {
 	/* Of one that was made from a pattern: whose values count where it sets none. Only the
 	 * policy in force has such tenants. */
 	struct policy_tenant *pattern;
-	struct policy_tenant *base; /* that `within` names, if the policy has it; policy_bases_find */
+	struct policy_tenant *base; /* that `within` names, or [default]; policy_bases_find */
 	struct policy_origin *origins; /* of its values; origins.h */
 #define KEY_TENANT(field, name, type, initial, help) POLICY_FIELD_##type(field);
 #include "policy/keys.def"

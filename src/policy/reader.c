@@ -538,8 +538,10 @@ int policy_change_from(struct policy *policy, const char *section, const char *t
 	result = section_read(&reader, blanks_cut(title));
 	if (result == 0)
 		result = lines_read(&reader, lines, strlen(lines));
-	if (result == 0)
+	if (result == 0) {
 		policy_swap(policy, reader.policy);
+		policy_bases_find(policy);
+	}
 out:
 	policy_free(reader.policy);
 	free(title);

@@ -314,6 +314,17 @@ static void tenants_within(void)
 	CHECK(qp_limit("job-1") == 2 && collector_tenant("job-1").limit[KIND_mr] == 9);
 	CHECK(tenant(MESSAGE_TENANT_REMOVE, "tenant job-1", "") == 0);
 	CHECK(!collector_tenant("job-1").tenant[0]);
+	/* What would leave a tenant without its bound is refused. */
+	CHECK(tenant(MESSAGE_TENANT_ADD, "tenant outer", "qp = 5\n") == 0);
+	CHECK(tenant(MESSAGE_TENANT_ADD, "tenant inner", "within = outer\nqp = 50\n") == 0);
+	CHECK(qp_limit("inner") == 5);
+	CHECK(collector_set("tenant inner", "within = nobody\n") == -EINVAL);
+	CHECK(collector_set("tenant outer", "within = inner\n") == -EINVAL);
+	CHECK(tenant(MESSAGE_TENANT_REMOVE, "tenant outer", "") == -EBUSY);
+	CHECK(qp_limit("inner") == 5 && qp_limit("outer") == 5);
+	CHECK(collector_set("default", "qp = 3\n") == 0);
+	CHECK(collector_set("tenant inner", "within = default\n") == 0 && qp_limit("inner") == 3);
+	CHECK(tenant(MESSAGE_TENANT_REMOVE, "tenant outer", "") == 0);
 	collector_stop();
 }
 

@@ -122,6 +122,38 @@ static void origins(void)
 	policy_free(policy);
 }
 
+/* The tenant "default" has what [default] says, also where no section names it. */
+static void tenant_default(void)
+{
+	struct policy *policy = policy_good("[default]\nqp = 3\n[tenant t]\nwithin = default\nqp = 9\n");
+	char origin[POLICY_ORIGIN];
+
+	CHECK(policy_limit_of(policy, "t", false, NULL, KIND_qp) == 3);
+	policy_limit_origin(policy, policy_tenant_find(policy, "t"), SCOPE_TENANT, NULL, KIND_qp,
+			    origin);
+	CHECK(strstr(origin, "policy.conf:2 [default]") != NULL, "%s", origin);
+	policy_free(policy);
+	policy = policy_good("[default]\nqp = 3\n[tenant default]\nqp = 6\n"
+			     "[tenant t]\nwithin = default\nqp = 9\n");
+	CHECK(policy_limit_of(policy, "t", false, NULL, KIND_qp) == 6);
+	policy_free(policy);
+}
+
+/* A change counts at once: when lines are put over a policy that is in force. */
+static void changed(void)
+{
+	struct policy *policy = policy_good("[tenant a]\nqp = 2\n[tenant t]\nqp = 9\n");
+
+	CHECK(policy_change(policy, "tenant t", "within = a\n", policy_complaint) == 0);
+	CHECK(policy_limit_of(policy, "t", false, NULL, KIND_qp) == 2);
+	CHECK(policy_change(policy, "tenant t", "within = default\n", policy_complaint) == 0);
+	CHECK(policy_change(policy, "default", "qp = 1\n", policy_complaint) == 0);
+	CHECK(policy_limit_of(policy, "t", false, NULL, KIND_qp) == 1);
+	CHECK(policy_change(policy, "tenant t", "within = unset\n", policy_complaint) == 0);
+	CHECK(policy_limit_of(policy, "t", false, NULL, KIND_qp) == 9);
+	policy_free(policy);
+}
+
 /* Rings, and names that there are not, are within nothing. */
 static void rings(void)
 {
@@ -133,6 +165,11 @@ static void rings(void)
 	CHECK(policy_limit_of(policy, "a", false, NULL, KIND_qp) >= 3);
 	CHECK(policy_limit_of(policy, "d", false, NULL, KIND_qp) == 2);
 	CHECK(policy_limit_of(policy, "e", false, NULL, KIND_qp) == 7);
+	policy_free(policy);
+	/* Who is only within a ring is within its tenants all the same. */
+	policy = policy_good("[tenant z]\nwithin = a\nqp = 9\n[tenant a]\nwithin = b\nqp = 5\n"
+			     "[tenant b]\nwithin = a\nqp = 4\n");
+	CHECK(policy_limit_of(policy, "z", false, NULL, KIND_qp) <= 5);
 	policy_free(policy);
 	policy_bad("[default]\nwithin = a\n", 2, "unknown key in [default]");
 	policy_bad("[tenant job-%j]\nwithin = a\n", 2, "within: not possible in [job-%j]");
@@ -147,6 +184,8 @@ static void driver(void)
 	RUN(rates);
 	RUN(bursts);
 	RUN(origins);
+	RUN(tenant_default);
+	RUN(changed);
 	RUN(rings);
 	policy_files_remove();
 }
