@@ -262,7 +262,7 @@ cases="usage_errors help_and_version help_of_daemons no_collector embedded_file 
 	output_and_escapes completion completion_of_daemons container_specification container_hooks"
 cases+=" run_unloadable run_privileged"
 if [ -x "$collector" ]; then
-	cases+=" status_and_show matches explain_as patterns ports explain_and_run relative_paths changes reloading processes follow_events
+	cases+=" container_lines status_and_show matches explain_as patterns ports explain_and_run relative_paths changes reloading processes follow_events
 		overrides
 		choose_events
 		users_named names_that_hang

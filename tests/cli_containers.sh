@@ -59,3 +59,21 @@ container_hooks() {
 	check "is named" says err 'has no usable path'
 	check "stop without a collector" fed 3 '{"id": "a", "pid": 0}' oci-hook stop
 }
+
+# Ids may be words that others contain: a container takes out its own lines only.
+container_lines() {
+	local line
+	collector_begin
+	check "lines of containers" exits 0 tenant add boxes --match 'first cgroup=/ctr/web' --match 'first cgroup=/ctr/web/*' \
+		--match 'first cgroup=/ctr/web-2' --match 'first cgroup=/ctr/web-2/*' --match 'first cgroup=/ctr/webs' \
+		--match 'first cgroup=/web/x' --match 'first cgroup=/machine.slice/crun-web.scope' --match 'first cgroup=/x:ctr:web'
+	check "one that ends" fed 0 '{"id": "web", "pid": 0}' oci-hook stop
+	check "what is left" exits 0 show tenant boxes
+	for line in /ctr/web-2 '/ctr/web-2/\*' /ctr/webs /web/x; do
+		check "the line of another one stays: $line" grep -qE "first cgroup=$line( |\$)" "$work/out"
+	done
+	for line in /ctr/web '/ctr/web/\*' /machine.slice/crun-web.scope /x:ctr:web; do
+		check "its own line is gone: $line" not grep -qE "first cgroup=$line( |\$)" "$work/out"
+	done
+	collector_end
+}

@@ -5,7 +5,6 @@
  * the container's control group to a tenant, `stop` takes them out. Which tenant it is comes from the
  * command line of the hook or an annotation, which the engine has, never from the container.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -144,15 +143,35 @@ static int state_read(const struct cli *cli, struct oci_container *ret_container
 			cli->command->name);
 }
 
-/* Where the id stands in the path as a word of its own; NULL. */
-static const char *id_find(const char *path, const char *id)
+/* Whether a group has the name that runtimes give a container's: the id, alone or behind a word of the
+ * runtime, as a scope of systemd or not. Ids may be words that others contain: web, web-2. */
+static bool name_is_of_id(const char *name, size_t length, const char *id)
 {
-	size_t length = strlen(id);
+	static const char scope[] = ".scope";
+	size_t behind = sizeof(scope) - 1, of_id = strlen(id);
 
-	for (const char *at = path; (at = strstr(at, id)); at++)
-		if ((at == path || !isalnum((unsigned char)at[-1])) && !isalnum((unsigned char)at[length]))
-			return at;
-	return NULL;
+	if (length > of_id && length > behind && !memcmp(name + length - behind, scope, behind))
+		length -= behind;
+	return length >= of_id && !memcmp(name + length - of_id, id, of_id) &&
+	       (length == of_id || strchr("-:", name[length - of_id - 1]));
+}
+
+/* Behind the last name in the path that is that of the container: those above may be of the same word.
+ * NULL if there is none. */
+static char *id_find_end(char *path, const char *id)
+{
+	char *end = NULL;
+
+	for (char *at = path; *at;) {
+		size_t length;
+
+		at += strspn(at, "/");
+		length = strcspn(at, "/");
+		if (length && name_is_of_id(at, length, id))
+			end = at + length;
+		at += length;
+	}
+	return end;
 }
 
 /* The path in the unified hierarchy if that is used, otherwise the first of the others that says
@@ -186,13 +205,13 @@ static bool path_is_within(const char *path, const char *group)
 /* The group that is the container's as a whole: runtimes may put its processes into one below. */
 static bool container_cgroup(const struct oci_container *container, char ret_path[PATH_MAX])
 {
-	const char *id;
+	char *end;
 
 	if (container->pid <= 0 || !process_cgroup(container->pid, ret_path))
 		return false;
-	id = id_find(ret_path, container->id);
-	if (id)
-		ret_path[(size_t)(id - ret_path) + strcspn(id, "/")] = '\0';
+	end = id_find_end(ret_path, container->id);
+	if (end)
+		*end = '\0';
 	return strlen(ret_path) <= CGROUP_MOST && !strpbrk(ret_path, NOT_IN_A_PATH);
 }
 
@@ -246,6 +265,25 @@ static bool container_is_gone(const char *cgroup)
 	return stat(path, &status) && errno == ENOENT;
 }
 
+/* Whether processes are in a group, as far as the unified hierarchy tells. */
+static bool cgroup_has_processes(const char *cgroup)
+{
+	char path[PATH_MAX], text[128];
+
+	snprintf(path, sizeof(path), "%s%s/cgroup.events", cgroup_mount(), cgroup);
+	return file_read_small(path, text, sizeof(text)) > 0 && strstr(text, "populated 1");
+}
+
+/* Whether a line is of this container: by its group, or by the name of a group that no other container
+ * has now. */
+static bool line_is_of_container(const char *cgroup, const struct oci_container *container)
+{
+	const char *name = strrchr(cgroup, '/') + 1;
+
+	return !strcmp(cgroup, container->cgroup) ||
+	       (name_is_of_id(name, strlen(name), container->id) && !cgroup_has_processes(cgroup));
+}
+
 /* Another hook may have taken the line out meanwhile, or somebody has removed the tenant. */
 static int line_drop(const struct cli *cli, const struct proto_match *match)
 {
@@ -268,7 +306,7 @@ static int line_drop(const struct cli *cli, const struct proto_match *match)
 
 /* Takes out the lines of this container, and those of containers whose hook `stop` was killed or
  * found no collector. */
-static int lines_drop(const struct cli *cli, const char *id, uint32_t *ret_dropped)
+static int lines_drop(const struct cli *cli, const struct oci_container *container, uint32_t *ret_dropped)
 {
 	struct list matches = { .size = sizeof(struct proto_match) };
 	int result = matches_ask(cli, "", &matches);
@@ -279,7 +317,7 @@ static int lines_drop(const struct cli *cli, const char *id, uint32_t *ret_dropp
 		const struct proto_match *match = list_at(&matches, i);
 
 		line_cgroup(match, cgroup);
-		if (!cgroup[0] || (!id_find(strrchr(cgroup, '/'), id) && !container_is_gone(cgroup)))
+		if (!cgroup[0] || (!line_is_of_container(cgroup, container) && !container_is_gone(cgroup)))
 			continue;
 		result = line_drop(cli, match);
 		*ret_dropped += !result;
@@ -324,7 +362,7 @@ int command_oci_hook_start(const struct cli *cli)
 	if (!result && container.tenant) {
 		result = cgroup_find(cli, &container);
 		if (!result)
-			result = lines_drop(cli, container.id, &dropped);
+			result = lines_drop(cli, &container, &dropped);
 		if (!result)
 			result = lines_add(cli, &container);
 	}
@@ -341,7 +379,7 @@ int command_oci_hook_stop(const struct cli *cli)
 	uint32_t dropped = 0;
 
 	if (!result)
-		result = lines_drop(cli, container.id, &dropped);
+		result = lines_drop(cli, &container, &dropped);
 	if (!result)
 		result = oci_answer(cli, &container, dropped);
 	oci_container_free(&container);
