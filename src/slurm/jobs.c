@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The life of a job's tenant; see jobs.h. A tenant of a job is known by its match line "first job=N",
- * which a command has set: nothing else is kept, so that nothing else can be left behind.
+ * which a command has set, and N in its name: nothing else is kept, so that nothing else can be left
+ * behind.
  */
 #include "slurm/jobs.h"
 
@@ -32,6 +33,7 @@ enum {
 };
 
 #define JOB_LINE "first job="
+#define DIGITS "0123456789"
 
 static int job_path(const struct plugin_settings *settings, char ret_path[PROTO_PATH],
 		    char problem[PROBLEM_SIZE])
@@ -72,6 +74,20 @@ struct jobs_listed {
 	} job[LISTED_MOST];
 };
 
+/* Whether a name has the job's number in it, as job_name gives it: an administrator may have put the job
+ * into another tenant by the same line. */
+static bool name_has_number(const char *name, uint32_t number)
+{
+	while (*(name += strcspn(name, DIGITS))) {
+		char *end;
+
+		if (strtoull(name, &end, 10) == number)
+			return true;
+		name = end;
+	}
+	return false;
+}
+
 static int match_take(const void *row, void *closure)
 {
 	struct proto_match match = *(const struct proto_match *)row;
@@ -87,7 +103,8 @@ static int match_take(const void *row, void *closure)
 		return 0;
 	errno = 0;
 	number = strtoul(match.text + strlen(JOB_LINE), &end, 10);
-	if (errno || *end || !isdigit((unsigned char)end[-1]) || number > UINT32_MAX)
+	if (errno || *end || !isdigit((unsigned char)end[-1]) || number > UINT32_MAX ||
+	    !name_has_number(match.tenant, (uint32_t)number))
 		return 0;
 	jobs->job[jobs->count].number = (uint32_t)number;
 	strcpy(jobs->job[jobs->count++].tenant, match.tenant);
