@@ -30,6 +30,8 @@ container_specification() {
 	check "a policy that is wrong" complains 1 'unknown section' -s $own cdi --policy "$work/bad_containers.conf"
 	check "the tenants of a collector, without one" complains 3 'no collector at' -s $own cdi
 	check "a directory that others write into is not given to containers" complains 1 'expected a directory of its own' -s /tmp/x.sock cdi
+	check "nor one of the host by another name" complains 1 'expected a directory of its own' -s //etc/x.sock cdi
+	check "nor by a longer one" complains 1 'expected a directory of its own' -s /etc/../etc/x.sock cdi
 	check "--write and --remove" complains 2 'expected one of them' cdi --write --remove
 	if [ "$(id -u)" -eq 0 ]; then
 		check "--write is for root" not setpriv --reuid 65534 --clear-groups "$command" cdi --write

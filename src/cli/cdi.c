@@ -196,11 +196,14 @@ static json_t *engine_hook_document(const struct cdi *cdi)
 
 static int cdi_socket_check(const struct cli *cli, const char *socket)
 {
-	char directory[PROTO_PATH];
+	char directory[PATH_MAX], real[PATH_MAX];
 	struct stat status;
 
 	snprintf(directory, sizeof(directory), "%.*s",
 		 socket[0] == '/' ? (int)(strrchr(socket, '/') - socket) : 0, socket);
+	/* /var/run/x is in /run. One that does not exist yet has no other name. */
+	if (realpath(directory, real))
+		strcpy(directory, real);
 	if (strchr(directory, '/') == strrchr(directory, '/') ||
 	    (!stat(directory, &status) && status.st_mode & S_IWOTH))
 		return cli_fail(cli, CLI_WRONG,
