@@ -300,21 +300,14 @@ static bool guard_await(const struct plugin_settings *settings, const char *tena
 	return false;
 }
 
-int job_register(const struct plugin_settings *settings, const struct job *job,
-		 const struct job_limits *limits, char problem[PROBLEM_SIZE])
+/* What job_register returns. */
+static int job_add(const struct plugin_settings *settings, const struct job *job,
+		   const struct job_limits *limits, const char *name, const char *within,
+		   char problem[PROBLEM_SIZE])
 {
 	struct proto_change change = { .via = "Slurm" };
-	char name[NAME_SIZE], within[NAME_SIZE];
-	struct placement placement;
-	int result = job_unregister(settings, job->number, problem), lines;
+	int lines = job_lines(settings, job, limits, within, change.text, problem), result;
 
-	if (result == 0 || result == -ENOENT)
-		result = job_place(settings, job, &placement, problem);
-	if (result < 0)
-		return result;
-	if (!job_name(settings, job, &placement, name, within))
-		return JOB_IS_OF_OTHERS;
-	lines = job_lines(settings, job, limits, within, change.text, problem);
 	if (lines < 0)
 		return lines;
 	snprintf(change.section, sizeof(change.section), "tenant %s", name);
@@ -325,6 +318,29 @@ int job_register(const struct plugin_settings *settings, const struct job *job,
 	if (result == 0 && settings->guard && lines == 0 && !guard_await(settings, name))
 		lines = JOB_UNGUARDED;
 	return result < 0 ? result : lines;
+}
+
+int job_register(const struct plugin_settings *settings, const struct job *job,
+		 const struct job_limits *limits, char problem[PROBLEM_SIZE])
+{
+	char name[NAME_SIZE], within[NAME_SIZE], other[PROBLEM_SIZE];
+	struct placement placement;
+	struct job_limits none;
+	int result = job_unregister(settings, job->number, problem), added;
+
+	if (result == 0 || result == -ENOENT)
+		result = job_place(settings, job, &placement, problem);
+	if (result < 0)
+		return result;
+	if (!job_name(settings, job, &placement, name, within))
+		return JOB_IS_OF_OTHERS;
+	result = job_add(settings, job, limits, name, within, problem);
+	if ((result != -E2BIG && result != -EINVAL) || !job_limits_are_set(limits))
+		return result;
+	/* No option lifts the guard, and be it by limits that are refused. */
+	job_limits_init(&none);
+	added = job_add(settings, job, &none, name, within, other);
+	return added < 0 ? result : added | JOB_WITHOUT_OPTIONS;
 }
 
 /* ---- what it used */

@@ -25,12 +25,15 @@ struct job {
 /* How the figures of a job begin. */
 #define JOB_FIGURES "rdma node="
 
+/* A set. */
 enum {
-	JOB_IS_OF_OTHERS = 1, /* no tenant was added: the policy has no pattern for this job */
-	JOB_UNGUARDED = 2,    /* the tenant was added, and the guard does not hold it */
+	JOB_IS_OF_OTHERS = 1,	 /* no tenant was added: the policy has no pattern for this job */
+	JOB_UNGUARDED = 2,	 /* the tenant was added, and the guard does not hold it */
+	JOB_WITHOUT_OPTIONS = 4, /* the tenant was added without the limits: they cannot be, and why is in
+				  * `problem` */
 };
 
-/* Adds the job's tenant with these limits, in place of an earlier one of the same job: 0, or one of the
+/* Adds the job's tenant with these limits, in place of an earlier one of the same job: a set of the
  * results above; -errno with a sentence. */
 int job_register(const struct plugin_settings *settings, const struct job *job,
 		 const struct job_limits *limits, char problem[PROBLEM_SIZE]);

@@ -170,11 +170,13 @@ int slurm_spank_job_prolog(spank_t spank, int count, char **words)
 	if (result < 0)
 		slurm_error("rdma_intercept: job %u: it has no tenant of its own: %s", job.number,
 			    problem);
-	else if (result == JOB_IS_OF_OTHERS && job_limits_are_set(&limits))
+	else if (result & JOB_IS_OF_OTHERS && job_limits_are_set(&limits))
 		slurm_error("rdma_intercept: job %u: its options have no effect: the policy has no "
 			    "pattern for jobs, such as [tenant job-%%j] with match = job=*",
 			    job.number);
-	else if (result == JOB_UNGUARDED)
+	if (result > 0 && result & JOB_WITHOUT_OPTIONS)
+		slurm_error("rdma_intercept: job %u: its options have no effect: %s", job.number, problem);
+	if (result > 0 && result & JOB_UNGUARDED)
 		slurm_error("rdma_intercept: job %u: the guard does not hold it: slurmd has no control "
 			    "group in the unified hierarchy",
 			    job.number);

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Jobs of Slurm as tenants of a collector, as prolog, epilog and sweep add and remove them. No Slurm takes
  * part. */
+#include "collector.h"
+
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
-#include "collector.h"
+#include "base/cgroup.h"
+#include "base/file.h"
 #include "harness.h"
 #include "slurm/jobs.h"
 
@@ -85,10 +90,48 @@ static void tenants_of_others(void)
 	collector_stop();
 }
 
+/* Of a node with a long name, in the unified hierarchy. */
+#define NODE "node-0001.rack-17.cluster.example.org"
+#define SCOPE CGROUP_MOUNT_HYBRID "/system.slice/" NODE "_slurmstepd.scope"
+
+/* So many limits that the collector takes them in no message: the job is its own tenant all the same, and
+ * guarded, since without options it would be. */
+static void too_many_limits(void)
+{
+	struct job job = job_of(4294967);
+	struct job_limits limits;
+	int result;
+
+	if (getuid() != 0) {
+		skip_part("only root can make the control group of slurmd");
+		return;
+	}
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("tmpfs", CGROUP_MOUNT, "tmpfs", 0, NULL)) {
+		skip_part("a mount namespace cannot be made here: %s", strerror(errno));
+		return;
+	}
+	CHECK(file_make_directories(SCOPE, 0755, 0755, true) == 0);
+	begin("[tenant job-%j]\nmatch = job=*\nqp = 8\n");
+	job.node = NODE;
+	settings.guard = true;
+	job_limits_init(&limits);
+	for (unsigned kind = 0; kind < KIND_COUNT; kind++)
+		limits.amount[kind] = UNLIMITED - 2;
+	for (unsigned class = 0; class < RATE_CLASSES; class++)
+		limits.rate[class] = (struct rate){ RATE_MOST, RATE_MOST };
+	limits.pace = (struct pace_rate){ 1ull << 50, 1ull << 50 };
+	result = job_register(&settings, &job, &limits, problem);
+	CHECK(result > 0 && result & JOB_WITHOUT_OPTIONS, "%d: %s", result, problem);
+	CHECK(there_is("job-4294967") && collector_tenant("job-4294967").limit[KIND_qp] == 8);
+	collector_stop();
+}
+
 static void driver(void)
 {
 	RUN(jobs);
 	RUN(tenants_of_others);
+	RUN(too_many_limits);
 }
 
 int main(int argc, char **argv)
