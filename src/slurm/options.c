@@ -2,6 +2,7 @@
 /* Reading of options and writing of limits; see options.h. */
 #include "slurm/options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -143,6 +144,10 @@ int job_option_take(const struct job_option *option, const char *text, struct jo
 
 	if (result == 0)
 		*limits = taken;
+	/* The text stands in it, and it stands in the log of slurmd, as one line. */
+	for (char *at = problem; result < 0 && *at; at++)
+		if (iscntrl((unsigned char)*at))
+			*at = '?';
 	return result;
 }
 

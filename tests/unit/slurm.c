@@ -61,6 +61,7 @@ static void bad(void)
 		{ "rdma-max-qp", "-1", "invalid value '-1'" },
 		{ "rdma-max-qp", "4\nguard = off", "invalid value" },
 		{ "rdma-max-qp", "4K", "expected a count" },
+		{ "rdma-limit", "q\n\033[1A=3", "unknown kind 'q??[1A'" },
 		{ "rdma-max-mem", "1X", "expected a size" },
 		{ "rdma-limit", "", "expected KIND=AMOUNT" },
 		{ "rdma-limit", "qp", "expected KIND=AMOUNT" },
@@ -78,6 +79,7 @@ static void bad(void)
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		CHECK(option_take(rows[i].name, rows[i].text, &limits) < 0, "%s", rows[i].text);
 		CHECK(strstr(problem, rows[i].words), "%s: %s", rows[i].text, problem);
+		CHECK(!strpbrk(problem, "\n\033"), "%s", problem);
 	}
 	CHECK(!job_limits_are_set(&limits));
 }
