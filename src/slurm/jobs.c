@@ -11,12 +11,10 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <inttypes.h>
-#include <libgen.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/cgroup.h"
@@ -34,6 +32,8 @@ enum {
 
 #define JOB_LINE "first job="
 #define DIGITS "0123456789"
+/* Behind the path of the collector's socket. */
+#define SWEEP_LOCK ".slurm"
 
 static int job_path(const struct plugin_settings *settings, char ret_path[PROTO_PATH],
 		    char problem[PROBLEM_SIZE])
@@ -441,20 +441,21 @@ int job_account(const struct plugin_settings *settings, const struct job *job, c
 
 /* ---- left behind */
 
-/* Held by the process that sweeps: the directory of the collector's socket, so that there is no file
- * of its own. -1 if another one has it. */
+/* Held by the process that sweeps; -1 if another one has it. A lock for writing, on a file that root alone
+ * can write: users could hold one of another sort for ever. */
 static int sweep_lock(const char *socket)
 {
-	char path[PROTO_PATH];
-	int directory;
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	char path[PROTO_PATH + sizeof(SWEEP_LOCK)];
+	int file;
 
-	strcpy(path, socket);
-	directory = open(dirname(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (directory >= 0 && flock(directory, LOCK_EX | LOCK_NB)) {
-		close(directory);
-		directory = -1;
+	snprintf(path, sizeof(path), "%s" SWEEP_LOCK, socket);
+	file = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (file >= 0 && fcntl(file, F_OFD_SETLK, &whole)) {
+		close(file);
+		file = -1;
 	}
-	return directory;
+	return file;
 }
 
 int jobs_sweep(const struct plugin_settings *settings, const struct job *job,

@@ -4,8 +4,12 @@
 #include "collector.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
@@ -73,6 +77,40 @@ static void jobs(void)
 	collector_stop();
 }
 
+static bool sweep_removes(unsigned number)
+{
+	const struct job other = job_of(1);
+
+	CHECK(job_begin(number) == 0, "%s", problem);
+	return jobs_sweep(&settings, &other, is_over, problem) == 1;
+}
+
+/* One sweep at a time; what users can lock does not stop it. */
+static void locks(void)
+{
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	char directory[PATH_MAX], file[PATH_MAX];
+	int held;
+
+	begin("[tenant job-%j]\nmatch = job=*\nqp = 8\n");
+	snprintf(directory, sizeof(directory), "%s", collector_socket());
+	held = open(dirname(directory), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CHECK(held >= 0 && !flock(held, LOCK_EX));
+	CHECK(sweep_removes(7), "%s", problem);
+	close(held);
+	snprintf(file, sizeof(file), "%s.slurm", collector_socket());
+	held = open(file, O_RDONLY | O_CLOEXEC);
+	CHECK(held >= 0 && !flock(held, LOCK_EX));
+	CHECK(sweep_removes(8), "%s", problem);
+	close(held);
+	held = open(file, O_RDWR | O_CLOEXEC);
+	CHECK(held >= 0 && !fcntl(held, F_OFD_SETLK, &whole));
+	CHECK(!sweep_removes(9) && there_is("job-9"));
+	close(held);
+	CHECK(sweep_removes(9), "%s", problem);
+	collector_stop();
+}
+
 /* What administrators have made stays, also if they have put the job there. */
 static void tenants_of_others(void)
 {
@@ -131,6 +169,7 @@ static void driver(void)
 {
 	RUN(jobs);
 	RUN(tenants_of_others);
+	RUN(locks);
 	RUN(too_many_limits);
 }
 
