@@ -120,9 +120,21 @@ static bool config_has_mount(const char *config, const char *destination)
 	return false;
 }
 
+/* Whether a list of libraries has this one, and not only one whose path is longer. */
 static bool raw_names(struct raw raw, const char *library)
 {
-	return memmem(raw.text, raw.length, library, strlen(library)) != NULL;
+	const char *end = raw.text + raw.length;
+
+	for (const char *at = raw.text; at < end; at++) {
+		struct raw name = { at, 0 };
+
+		while (at < end && *at != ':' && *at != ' ')
+			at++;
+		name.length = (size_t)(at - name.text);
+		if (raw_is(name, library))
+			return true;
+	}
+	return false;
 }
 
 /* The strings of the environment. */

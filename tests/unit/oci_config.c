@@ -43,6 +43,8 @@ static void preload(void)
 		"{\"process\":{\"env\":[\"LD_PRELOAD=" LIBRARY ":/a.so:/b\\u0026.so\",\"B=2\"]}," MOUNT "}");
 	becomes("{\"process\":{\"env\":[\"LD_PRELOAD=\"]}," MOUNT "}",
 		"{\"process\":{\"env\":[\"LD_PRELOAD=" LIBRARY "\"]}," MOUNT "}");
+	becomes("{\"process\":{\"env\":[\"LD_PRELOAD=/x" LIBRARY ":" LIBRARY ".2\"]}," MOUNT "}",
+		"{\"process\":{\"env\":[\"LD_PRELOAD=" LIBRARY ":/x" LIBRARY ":" LIBRARY ".2\"]}," MOUNT "}");
 	becomes("{\"process\":{\"env\":[\"LD_PRELOAD_X=1\",\"XLD_PRELOAD=2\"]}," MOUNT "}",
 		"{\"process\":{\"env\":[\"LD_PRELOAD=" LIBRARY "\",\"LD_PRELOAD_X=1\",\"XLD_PRELOAD=2\"]}," MOUNT "}");
 	/* A number that a JSON library would change or refuse. */
@@ -62,6 +64,7 @@ static void unchanged(void)
 	becomes("{\"process\":{\"env\":[\"A=1\"]}}", NULL);
 	becomes("{\"process\":{\"env\":[\"A=1\"]},\"x\":{" MOUNT "}}", NULL);
 	becomes("{\"process\":{\"env\":[\"LD_PRELOAD=/a:" LIBRARY "\"]}," MOUNT "}", NULL);
+	becomes("{\"process\":{\"env\":[\"LD_PRELOAD=" LIBRARY " /a\"]}," MOUNT "}", NULL);
 	becomes("{\"process\":{\"env\":null}," MOUNT "}", NULL);
 	becomes("{\"process\":null," MOUNT "}", NULL);
 	becomes("{" MOUNT "}", NULL);
