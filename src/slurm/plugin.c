@@ -213,8 +213,9 @@ int slurm_spank_job_epilog(spank_t spank, int count, char **words)
 int slurm_spank_task_init(spank_t spank, int count, char **words)
 {
 	char others[4096] = "", all[sizeof(others) + SETTINGS_PATH];
+	size_t length = strlen(settings.library);
 
-	if (!settings.library[0])
+	if (!length)
 		return 0;
 	if (access(settings.library, R_OK)) {
 		slurm_error("rdma_intercept: %s: %m: the task runs without the library", settings.library);
@@ -226,7 +227,8 @@ int slurm_spank_task_init(spank_t spank, int count, char **words)
 		slurm_error("rdma_intercept: " PRELOAD " is too long: the task runs without the library");
 		return 0;
 	}
-	if (strstr(others, settings.library))
+	/* A step of a step has it in front already. (strchr finds the end of the text, too) */
+	if (!strncmp(others, settings.library, length) && strchr(": ", others[length]))
 		return 0;
 	snprintf(all, sizeof(all), "%s%s%s", settings.library, others[0] ? ":" : "", others);
 	spank_setenv(spank, PRELOAD, all, 1);
