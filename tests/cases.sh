@@ -8,12 +8,23 @@ workers=() # processes in the background, killed at the end
 bad=0      # failed checks of the present case
 present_case=
 
+# is_own PID: whether this script has that process, as a job or in its session. The number of one that
+# has ended may be that of a process of somebody else by now.
+is_own() {
+	local running stat_self=() stat_other=()
+
+	running=" $(jobs -rp) $(jobs -sp) "
+	[[ ${running//$'\n'/ } != *" $1 "* ]] || return 0
+	read -ra stat_self </proc/$$/stat && read -ra stat_other <"/proc/$1/stat" || return 1
+	[ "${stat_other[5]}" = "${stat_self[5]}" ]
+} 2>/dev/null
+
 clean_up() {
 	local pid
 
 	[ -z "$present_case" ] || echo "FAIL  $present_case (the script stopped here)"
 	for pid in "${workers[@]}"; do
-		kill -KILL "$pid" 2>/dev/null && wait "$pid" 2>/dev/null || true
+		! is_own "$pid" || { kill -KILL "$pid" && wait "$pid"; } 2>/dev/null || true
 	done
 	rm -rf "$work"
 	rm -f "/dev/shm/${work##*/}"*

@@ -226,6 +226,9 @@ start=("$command" -j oci-hook start --tenant ml) stop=("$command" -j oci-hook st
 check "users cannot bind a control group" not hook sleeper "${process[sleeper]}" setpriv --reuid 65534 --clear-groups "${start[@]}"
 check "root can" hook sleeper "${process[sleeper]}" "${start[@]}"
 { echo -n $'oci-hook-start\t'; cat "$scratch/rows"; } >"$scratch/documents"
+check "a hook for the same name" hook sleeper 0 "${stop[@]}"
+check "leaves the lines of a group that has processes" has_lines ml 2
+killed sleeper
 check "and undo it" hook sleeper 0 "${stop[@]}"
 { echo -n $'oci-hook-stop\t'; cat "$scratch/rows"; } >>"$scratch/documents"
 check "nothing is left" has_lines ml 0
@@ -247,6 +250,8 @@ several_hooks() {
 }
 check "the lines of a scope that is gone end with the next hooks, six at once" several_hooks
 check "nothing is left" has_lines ml 0
+begin sleeper "${inside[@]}" sleeper sleep infinity
+check "a process is in the group again" eventually is_in sleeper "${process[sleeper]}"
 check "the group that the hook is in itself is not bound" not hook sleeper "${process[sleeper]}" "${inside[@]}" sleeper "${start[@]}"
 check "as it says" said 'shares the control group /sleeper'
 check "nor is the root" not hook sleeper $$ "${start[@]}"

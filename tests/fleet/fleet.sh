@@ -73,7 +73,7 @@ ctl() {
 }
 
 kill_now() {
-	kill -KILL "$1" 2>/dev/null
+	! is_own "$1" || kill -KILL "$1" 2>/dev/null
 	wait "$1" 2>/dev/null || true
 }
 
