@@ -142,8 +142,8 @@ static int second_missing(const struct cli *cli)
 			seconds);
 }
 
-/* The command whose second word is this one, or its plural, as "limit set" for "set"; NULL if there
- * is none. */
+/* The command whose second word is this one, or its plural, as "limit set" for "set"; NULL if no
+ * command has this second word. */
 static const char *command_of_second(const char *word)
 {
 	for (unsigned i = 0; i < COMMANDS; i++) {

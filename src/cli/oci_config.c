@@ -139,7 +139,7 @@ static bool raw_names(struct raw raw, const char *library)
 
 /* The strings of the environment. */
 struct environment {
-	const char *begin;   /* behind the bracket; NULL: there is none */
+	const char *begin;   /* behind the bracket; NULL: the configuration has no environment */
 	bool empty;
 	struct raw preload; /* the value of LD_PRELOAD; text NULL: it is not set */
 };

@@ -157,7 +157,7 @@ static bool name_is_of_id(const char *name, size_t length, const char *id)
 }
 
 /* Behind the last name in the path that is that of the container: those above may be of the same word.
- * NULL if there is none. */
+ * NULL if no name is that of the container. */
 static char *id_find_end(char *path, const char *id)
 {
 	char *end = NULL;
