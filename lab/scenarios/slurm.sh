@@ -46,7 +46,10 @@ tenants() { "$command" show tenants 2>/dev/null | awk 'NR > 1 { print $1 }' | gr
 no_tenants() { ! tenants >"$scratch/rows"; }
 has_tenant() { tenants | tee "$scratch/rows" | grep -qx "$1"; }
 no_files() { ! grep -qs job "$scratch/state/runtime.conf" && ! ls -d /sys/fs/cgroup/system.slice/*/job_* >"$scratch/rows" 2>/dev/null; }
+# Places of processes in the collector's books, and their leases.
+no_places() { [ "$("$command" -j status | tee "$scratch/rows" | jq -c '[.collector | .processes, .leases]')" = '[0,0]' ]; }
 nothing_left() { # TEXT
+	check "$1: no process is registered, no lease is left" eventually no_places
 	check "$1: no tenant is left" eventually no_tenants
 	check "$1: no section in the collector's state, no control group" eventually no_files
 }
